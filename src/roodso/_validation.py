@@ -1,0 +1,118 @@
+"""Checks of arguments: each names the argument, its value and what is accepted."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+
+from roodso._typing import Array
+
+__all__ = [
+    "as_vector",
+    "check_choice",
+    "check_integer",
+    "check_jobs",
+    "check_real",
+    "check_table",
+]
+
+
+def check_real(
+    value: Any,
+    name: str,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    low_open: bool = False,
+    high_open: bool = False,
+) -> float:
+    """Return ``value`` as a finite float inside the interval, or say what is accepted."""
+    left, right = "(" if low_open else "[", ")" if high_open else "]"
+    accepted = f"a number in {left}{low:g}, {high:g}{right}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {accepted}, got {value!r}")
+    number = float(value)
+    below = number <= low if low_open else number < low
+    above = number >= high if high_open else number > high
+    if not np.isfinite(number) or below or above:
+        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+    return number
+
+
+def check_integer(value: Any, name: str, *, low: int = 0) -> int:
+    """Return ``value`` as an int of at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number >= {low}, got {value!r}")
+    if int(value) < low:
+        raise ValueError(f"{name} must be a whole number >= {low}, got {value!r}")
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def check_jobs(n_jobs: Any) -> int:
+    """Return the number of threads; ``None`` and -1 mean all cores this process may use."""
+    if n_jobs is None:
+        n_jobs = -1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None, -1 or a positive whole number, got {n_jobs!r}")
+    if n_jobs > 0:
+        return int(n_jobs)
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
+    return max(1, cores + 1 + int(n_jobs))
+
+
+def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False) -> Array:
+    """Return a vector of length ``size`` from a number or a sequence of that length."""
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or {size} numbers, got {value!r}") from None
+    if vector.ndim == 0:
+        vector = np.full(size, float(vector))
+    if vector.shape != (size,):
+        raise ValueError(
+            f"{name} must be a number or {size} numbers (one per column of the data), "
+            f"got shape {vector.shape}"
+        )
+    if np.isnan(vector).any() or (not allow_infinite and not np.isfinite(vector).all()):
+        raise ValueError(f"{name} must hold finite numbers, got {value!r}")
+    return vector.copy()
+
+
+def check_table(table: Any, name: str, *, width: int | None = None, min_rows: int = 1) -> Array:
+    """Return an (n, d) float table; say which cell is missing, infinite or not a number.
+
+    A column of booleans is accepted as zeros and ones, as pandas and numpy do.
+    """
+    try:
+        array = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold numbers only: {error}") from None
+    if array.ndim != 2:
+        hint = "; for one column use x.reshape(-1, 1)" if array.ndim == 1 else ""
+        raise ValueError(f"{name} must be a table of shape (n, d), got shape {array.shape}{hint}")
+    if array.shape[0] < min_rows:
+        raise ValueError(f"{name} must have at least {min_rows} row(s), got shape {array.shape}")
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} must have at least one column, got shape {array.shape}")
+    if width is not None and array.shape[1] != width:
+        raise ValueError(f"{name} must have {width} columns, got {array.shape[1]}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = (int(index) for index in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} must hold finite numbers, got {array[row, column]} in row {row}, "
+            f"column {column} ({int(bad.sum())} such cell(s) in all)"
+        )
+    return np.ascontiguousarray(array)

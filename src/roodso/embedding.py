@@ -1,0 +1,370 @@
+r"""Mean embeddings of all sources at all points, from one pass over kernel values.
+
+With :math:`\hat\mu_i = n_i^{-1} \sum_j k(\xi_{ij}, \cdot)` (paper, eq:empirical_counterpart) the
+pass yields
+
+.. math:: E_{li} = \hat\mu_i(v_l), \qquad
+          \hat K_{ii'} = \langle \hat\mu_i, \hat\mu_{i'} \rangle
+                       = n_i^{-1} \sum_j E_{(ij) i'}
+
+(eq:empirical_Gram_matrix) at a cost of N (N + 1) / 2 + N J kernel evaluations, in tiles that stay
+in cache and are spread over threads. No N x N matrix is ever held. Sums run in an order that does
+not depend on the number of threads, so results are equal bit for bit.
+
+Written by hand because no library has it: scikit-learn's pairwise functions hold the matrix, and
+the sums of a tile have to be taken while it is still in cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from roodso._typing import Array, IntArray
+from roodso.kernels import Kernel
+from roodso.sources import Sources
+
+__all__ = ["Coordinates", "Embedding", "KernelSpace", "source_means"]
+
+#: Rows and columns of a tile: 512 x 512 doubles are 2 MB, which two threads keep in cache.
+_BLOCK = 512
+#: `_Grouped.blocks` rounds the number of pieces, so a block can be half as large again.
+_BLOCK_MAX = 3 * _BLOCK // 2 + 1
+#: Squared distances below this share of the data's squared extent are recomputed from differences
+#: where the kernel has a kink: there the square root would halve the digits.
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The affine map from the user's units to the kernel's coordinates: (x - shift) / scale.
+
+    The shift changes no kernel value. It keeps the digits of squared distances when data lie far
+    from the origin.
+    """
+
+    shift: Array
+    scale: Array
+
+    @classmethod
+    def from_samples(cls, samples: Array, *, standardize: bool) -> Coordinates:
+        """Centre on the samples; with ``standardize`` divide by each column's deviation."""
+        width = samples.shape[1]
+        scale = samples.std(axis=0) if standardize else np.ones(width)
+        # A constant column has a deviation of rounding size at most; it carries no distance.
+        negligible = scale <= 1e-12 * np.abs(samples).max(axis=0)
+        return cls(samples.mean(axis=0), np.where(negligible, 1.0, scale))
+
+    def __call__(self, x: Array) -> Array:
+        """Map (n, d) points in the user's units to the kernel's coordinates."""
+        return np.ascontiguousarray((x - self.shift) / self.scale)
+
+
+@dataclass(frozen=True)
+class KernelSpace:
+    """A kernel together with the coordinates it works in: k on the user's units."""
+
+    kernel: Kernel
+    coordinates: Coordinates
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        """Kernel values between points given in the user's units."""
+        return self.kernel(self.coordinates(a), self.coordinates(b))
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """The sources' mean embeddings, known by their values at points.
+
+    Attributes
+    ----------
+    space : KernelSpace
+    points : ndarray of shape (L, d)
+        Where the means are known, in the kernel's coordinates; the N samples come first.
+    means : ndarray of shape (L, M)
+        E, the value of each source's mean embedding at each point.
+    sources : Sources
+    """
+
+    space: KernelSpace
+    points: Array
+    means: Array
+    sources: Sources
+
+    @classmethod
+    def compute(
+        cls, space: KernelSpace, sources: Sources, extra: Array, *, n_jobs: int = 1
+    ) -> Embedding:
+        """Run the pass over all samples and ``extra`` points (J, d), given in the user's units."""
+        samples = space.coordinates(sources.samples)
+        drawn = space.coordinates(extra)
+        means = source_means(
+            space.kernel, samples, sources.codes, sources.n_sources, drawn, n_jobs=n_jobs
+        )
+        return cls(space, np.vstack([samples, drawn]), means, sources)
+
+    def extended(self, extra: Array, *, n_jobs: int = 1) -> Embedding:
+        """The same embedding known at further points (user's units) besides."""
+        drawn = self.space.coordinates(extra)
+        means = self.means_at(drawn, n_jobs=n_jobs)
+        points = np.vstack([self.points, drawn])
+        return Embedding(self.space, points, np.vstack([self.means, means]), self.sources)
+
+    def means_at(self, points: Array, *, n_jobs: int = 1) -> Array:
+        """All sources' mean embeddings at points in the kernel's coordinates: (m, M)."""
+        samples = self.points[: self.sources.n_samples]
+        return _means_at(
+            self.space.kernel,
+            points,
+            samples,
+            self.sources.codes,
+            self.sources.n_sources,
+            n_jobs=n_jobs,
+        )
+
+    @cached_property
+    def gram(self) -> Array:
+        """Gram matrix of the sources' embeddings, eq:empirical_Gram_matrix: (M, M)."""
+        return group_means(self.means[: self.sources.n_samples], self.sources)
+
+    def columns(self, index: IntArray) -> Array:
+        """Kernel values of all points against those numbered ``index``: (L, m)."""
+        return _values(self.space.kernel, self.points, self.points[index])
+
+
+def group_means(values: Array, sources: Sources) -> Array:
+    """Mean over each source's rows of (N, M) values, made symmetric."""
+    sums = np.zeros((sources.n_sources, values.shape[1]))
+    order = np.argsort(sources.codes, kind="stable")
+    starts = np.searchsorted(sources.codes[order], np.arange(sources.n_sources))
+    np.add.reduceat(values[order], starts, axis=0, out=sums)
+    gram = sums / sources.sizes[:, None]
+    return 0.5 * (gram + gram.T)
+
+
+def source_means(
+    kernel: Kernel,
+    samples: Array,
+    codes: IntArray,
+    n_sources: int,
+    extra: Array | None = None,
+    *,
+    n_jobs: int = 1,
+) -> Array:
+    """Values of every source's mean embedding at all samples and at extra points.
+
+    The kernel's symmetry halves the work among samples.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    samples : ndarray of shape (N, d)
+        In the kernel's coordinates; centred, or digits are lost far from the origin.
+    codes : ndarray of shape (N,)
+        Source of each sample, each of 0 to ``n_sources`` - 1 at least once.
+    n_sources : int
+    extra : ndarray of shape (J, d), optional
+    n_jobs : int
+
+    Returns
+    -------
+    ndarray of shape (N + J, M)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from roodso.kernels import RBF
+    >>> x = np.array([[0.0], [1.0], [5.0]])
+    >>> source_means(RBF(1.0), x, np.array([0, 0, 1]), 2).round(3).tolist()
+    [[0.803, 0.0], [0.803, 0.0], [0.0, 1.0]]
+    """
+    order = np.argsort(codes, kind="stable")
+    grouped = _Grouped(samples[order], codes[order], n_sources)
+    among = np.empty((len(samples), n_sources))
+    among[order] = _means_among(kernel, grouped, n_jobs)
+    if extra is None or len(extra) == 0:
+        return among
+    return np.vstack([among, _means_of(kernel, extra, grouped, n_jobs)])
+
+
+def _means_at(
+    kernel: Kernel, points: Array, samples: Array, codes: IntArray, n_sources: int, *, n_jobs: int
+) -> Array:
+    order = np.argsort(codes, kind="stable")
+    return _means_of(kernel, points, _Grouped(samples[order], codes[order], n_sources), n_jobs)
+
+
+@dataclass(frozen=True)
+class _Grouped:
+    """Samples sorted by source, cut into blocks of nearly equal size."""
+
+    samples: Array
+    codes: IntArray
+    n_sources: int
+
+    @cached_property
+    def sizes(self) -> Array:
+        return np.bincount(self.codes, minlength=self.n_sources).astype(np.float64)
+
+    @cached_property
+    def blocks(self) -> list[_Block]:
+        """Blocks end where sources end if sources are large, so that most touch only one."""
+        ends = np.cumsum(self.sizes).astype(np.intp)
+        edges = [0]
+        for end in ends:
+            pieces = max(1, round((end - edges[-1]) / _BLOCK))
+            if end - edges[-1] >= _BLOCK // 2 or end == ends[-1]:
+                edges += np.linspace(edges[-1], end, pieces + 1).astype(int).tolist()[1:]
+        return [
+            _Block.of(self.codes, a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a
+        ]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows start to stop of the sorted samples, the sources in it and where each begins."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+    offsets: IntArray
+
+    @classmethod
+    def of(cls, codes: IntArray, start: int, stop: int) -> _Block:
+        first, last = int(codes[start]), int(codes[stop - 1])
+        offsets = np.searchsorted(codes[start:stop], np.arange(first, last + 1))
+        return cls(start, stop, first, last, offsets)
+
+    @property
+    def sources(self) -> slice:
+        return slice(self.first, self.last + 1)
+
+    def sum_columns(self, tile: Array) -> Array:
+        """Sum a tile's columns (this block's samples) source by source: (rows, sources)."""
+        return np.add.reduceat(tile, self.offsets, axis=1)
+
+    def sum_rows(self, tile: Array) -> Array:
+        """Sum a tile's rows (this block's samples) source by source: (columns, sources)."""
+        if len(self.offsets) == 1:  # the common case, three times as fast
+            return tile.sum(axis=0)[:, None]
+        return np.add.reduceat(tile, self.offsets, axis=0).T
+
+
+def _means_among(kernel: Kernel, grouped: _Grouped, n_jobs: int) -> Array:
+    """Means at the samples themselves: tiles on and above the diagonal serve both sides."""
+    left, right = _factors(kernel, grouped.samples, grouped.samples)
+    blocks = grouped.blocks
+    near = _near(kernel, grouped.samples, grouped.samples)
+
+    def row_of_tiles(a: int) -> tuple[Array, list[Array]]:
+        rows = blocks[a]
+        own = np.zeros((rows.stop - rows.start, grouped.n_sources))
+        below: list[Array] = []
+        buffer = np.empty((len(own), _BLOCK_MAX))
+        for b in range(a, len(blocks)):
+            columns = blocks[b]
+            tile = _tile(
+                kernel,
+                left[rows.start : rows.stop],
+                right[:, columns.start : columns.stop],
+                near,
+                buffer,
+            )
+            own[:, columns.sources] += columns.sum_columns(tile)
+            if b > a:
+                below.append(rows.sum_rows(tile))
+        return own, below
+
+    sums = np.zeros((len(grouped.samples), grouped.n_sources))
+    for a, (own, below) in enumerate(_in_order(row_of_tiles, len(blocks), n_jobs)):
+        rows = blocks[a]
+        sums[rows.start : rows.stop] += own
+        for columns, part in zip(blocks[a + 1 :], below, strict=True):
+            sums[columns.start : columns.stop, rows.sources] += part
+    return sums / grouped.sizes
+
+
+def _means_of(kernel: Kernel, points: Array, grouped: _Grouped, n_jobs: int) -> Array:
+    """Means at other points."""
+    left, right = _factors(kernel, points, grouped.samples)
+    near = _near(kernel, points, grouped.samples)
+    starts = range(0, len(points), _BLOCK)
+
+    def row_of_tiles(a: int) -> Array:
+        rows = left[starts[a] : starts[a] + _BLOCK]
+        own = np.zeros((len(rows), grouped.n_sources))
+        buffer = np.empty((len(own), _BLOCK_MAX))
+        for columns in grouped.blocks:
+            tile = _tile(kernel, rows, right[:, columns.start : columns.stop], near, buffer)
+            own[:, columns.sources] += columns.sum_columns(tile)
+        return own
+
+    parts = list(_in_order(row_of_tiles, len(starts), n_jobs))
+    return np.vstack(parts) / grouped.sizes if parts else np.zeros((0, grouped.n_sources))
+
+
+def _values(kernel: Kernel, a: Array, b: Array) -> Array:
+    """Kernel values of rows of ``a`` against rows of ``b``, through the matrix product."""
+    left, right = _factors(kernel, a, b)
+    return _tile(kernel, left, right, _near(kernel, a, b))
+
+
+def _factors(kernel: Kernel, a: Array, b: Array) -> tuple[Array, Array]:
+    """Matrices whose product is c |a - b|^2, pair by pair.
+
+    c |a - b|^2 = [a, |a|^2, 1] [-2 c b, c, c |b|^2]'.
+    """
+    c = kernel.factor
+    one_a, one_b = np.ones((len(a), 1)), np.ones((len(b), 1))
+    left = np.hstack([a, np.einsum("nd,nd->n", a, a)[:, None], one_a])
+    right = np.hstack([-2 * c * b, c * one_b, c * np.einsum("nd,nd->n", b, b)[:, None]])
+    return left, np.ascontiguousarray(right.T)
+
+
+def _near(kernel: Kernel, a: Array, b: Array) -> float:
+    """The u = c r^2 below which a kernel with a kink at 0 wants exact differences."""
+    if not kernel.sharp or len(a) == 0 or len(b) == 0:
+        return 0.0
+    extent = np.einsum("nd,nd->n", a, a).max() + np.einsum("nd,nd->n", b, b).max()
+    return float(_NEAR * extent * kernel.factor)
+
+
+def _tile(
+    kernel: Kernel, left: Array, right: Array, near: float, buffer: Array | None = None
+) -> Array:
+    """Kernel values of one tile, in ``buffer`` where one of enough columns is given."""
+    out = None if buffer is None else buffer[:, : right.shape[1]]
+    tile: Array = np.matmul(left, right, out=out)
+    if near > 0.0:
+        rows, columns = np.nonzero(tile < near)
+        width = left.shape[1] - 2
+        c = kernel.factor
+        difference = left[rows, :width] + right[:width, columns].T / (2 * c)
+        tile[rows, columns] = c * np.einsum("nd,nd->n", difference, difference)
+    return kernel.from_scaled(tile)
+
+
+def _in_order(task: Any, count: int, n_jobs: int) -> Iterator[Any]:
+    """Results of task(0), task(1), ... in this order, computed by ``n_jobs`` threads.
+
+    BLAS keeps to one thread meanwhile: the tiles are the parallelism, and its own threads would
+    change the rounding with ``n_jobs``.
+    """
+    with _blas().limit(limits=1, user_api="blas"):
+        if n_jobs == 1 or count <= 1:
+            yield from map(task, range(count))
+            return
+        with ThreadPoolExecutor(n_jobs) as pool:
+            yield from pool.map(task, range(count))
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()

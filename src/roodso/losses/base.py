@@ -1,0 +1,118 @@
+r"""The loss protocol: what modelling hands to the solver.
+
+A user writes a `Loss`: parameters only, checked and bound to data by `Loss.bind`. What comes back
+is a `Problem`: a cost :math:`f(z, \xi)`, convex in the decision z, given by values and subgradients
+at all points in one vectorised call, and the region z lies in. z is the user's decision x followed
+by whatever internal variables the loss needs (tau of the CVaR).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from roodso._typing import Array
+from roodso.losses.region import Region
+
+__all__ = ["ConicRows", "Loss", "Problem"]
+
+
+class Loss(BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of all losses: a scikit-learn style container of parameters."""
+
+    @abstractmethod
+    def bind(self, lower: Array, upper: Array) -> Problem:
+        """Check the parameters against the data and make the problem.
+
+        Parameters
+        ----------
+        lower, upper : ndarray of shape (d,)
+            A box that holds every support point.
+        """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Parameters for a portable file; losses made of Python functions refuse."""
+        parameters = self.get_params(deep=False)
+        return {"kind": type(self).__name__, "parameters": parameters}
+
+
+@dataclass(frozen=True)
+class ConicRows:
+    r"""f(z, xi_l) <= t_l for some points, as a conic programme.
+
+    :math:`A_z z + A_t t + A_o o + s = b, \; s \in K`, with auxiliary variables o; cones as Clarabel
+    names them, in order.
+    """
+
+    A_z: sparse.csc_matrix
+    A_t: sparse.csc_matrix
+    A_o: sparse.csc_matrix
+    b: Array
+    cones: list[Any]
+
+
+class Problem(ABC):
+    """A loss bound to data: cost, region, and what is known of both.
+
+    Attributes
+    ----------
+    region : Region
+        Holds z = (x, internal variables); a finite box that cuts off no optimum.
+    n_decisions : int
+        Length of x, the first part of z.
+    convex_in_xi : bool
+        Whether f(z, .) is convex too, which lets the continuous worst case be proved.
+    """
+
+    region: Region
+    n_decisions: int
+    convex_in_xi: bool = False
+
+    @abstractmethod
+    def values(self, z: Array, xi: Array) -> Array:
+        """f(z, xi) for each row of ``xi`` (n, d): (n,)."""
+
+    @abstractmethod
+    def slopes(self, z: Array, xi: Array) -> Array:
+        """A subgradient in z for each row of ``xi``: (n, len(z))."""
+
+    def mean_slope(self, z: Array, xi: Array, weights: Array) -> Array:
+        """sum_l weights_l slopes(z, xi_l), for (n,) or (n, K) weights: (len(z),) or (K, len(z))."""
+        return weights.T @ self.slopes(z, xi)
+
+    def minimize_average(self, xi: Array, weights: Array) -> Array | None:
+        """The z that minimises sum_l weights_l f(z, xi_l), where there is a closed form."""
+        return None
+
+    def complete(self, x: Array, xi: Array, weights: Array) -> Array:
+        """z = (x, the internal variables that are best for the weighted points)."""
+        return x
+
+    def conic_rows(self, xi: Array) -> ConicRows | None:
+        """The rows f(z, xi_l) <= t_l in conic form, where the loss has one."""
+        return None
+
+    @property
+    def prefers_conic_rows(self) -> bool:
+        """Whether the solver should use conic rows rather than linear cuts."""
+        return False
+
+
+def weighted_quantile(values: Array, weights: Array, level: float) -> float:
+    """Smallest value at which the cumulative weight reaches ``level`` of the total.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.5)
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(weights[order])
+    position = np.searchsorted(cumulative, level * cumulative[-1] * (1 - 1e-14))
+    return float(values[order[min(int(position), len(values) - 1)]])

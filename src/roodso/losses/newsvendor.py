@@ -1,0 +1,204 @@
+r"""The multi-item newsvendor (paper, eq:multi_newsvendor):
+
+.. math:: f(x, \xi) = -p^\top \min(x, \xi) + c^\top x + h^\top (x - \xi)^+ + b^\top (\xi - x)^+
+                    = (c - p - b)^\top x + b^\top \xi + (p + b + h)^\top (x - \xi)^+ .
+
+The second form shows all: convex in x exactly if p + b + h >= 0; slope c - p - b below the demand
+and c + h above it; convex in the demand too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from roodso._typing import Array
+from roodso._validation import as_vector
+from roodso.losses.base import ConicRows, Loss, Problem, weighted_quantile
+from roodso.losses.region import Region, check_constraints
+
+__all__ = ["Newsvendor"]
+
+
+class Newsvendor(Loss):
+    """Order quantities before demand is known.
+
+    Parameters
+    ----------
+    price, cost, holding, backorder : float or sequence of length d
+        Per unit and item: selling price, ordering cost, cost of a unit left over, cost of a unit of
+        demand not met. A number stands for all items.
+    lower, upper : float or sequence, default 0 and None
+        Bounds on the orders; ``lower >= 0``.
+    A_ub, b_ub : array_like, optional
+        Side constraints ``A_ub @ x <= b_ub``: shelf space, budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> loss = Newsvendor(price=50, cost=20, holding=5, backorder=10)
+    >>> problem = loss.bind(np.array([0.0]), np.array([9.0]))
+    >>> problem.values(np.array([3.0]), np.array([[1.0], [4.0]])).tolist()
+    [20.0, -80.0]
+    """
+
+    def __init__(
+        self,
+        price: Any,
+        cost: Any,
+        holding: Any = 0.0,
+        backorder: Any = 0.0,
+        *,
+        lower: Any = 0.0,
+        upper: Any = None,
+        A_ub: Any = None,
+        b_ub: Any = None,
+    ) -> None:
+        self.price = price
+        self.cost = cost
+        self.holding = holding
+        self.backorder = backorder
+        self.lower = lower
+        self.upper = upper
+        self.A_ub = A_ub
+        self.b_ub = b_ub
+
+    def bind(self, lower: Array, upper: Array) -> NewsvendorProblem:
+        """Check the parameters and make the problem; see `Loss.bind`."""
+        width = len(lower)
+        p = as_vector(self.price, "price", width)
+        c = as_vector(self.cost, "cost", width)
+        h = as_vector(self.holding, "holding", width)
+        b = as_vector(self.backorder, "backorder", width)
+        low = as_vector(self.lower, "lower", width)
+        high = as_vector(
+            np.inf if self.upper is None else self.upper, "upper", width, allow_infinite=True
+        )
+        A_ub, b_ub = check_constraints(self.A_ub, self.b_ub, "ub", width)
+        _require(p + b + h >= 0, "price + backorder + holding must be >= 0", p + b + h)
+        _require(low >= 0, "lower must be >= 0", low)
+        _require(high >= low, "upper must be >= lower", high)
+        unbounded = np.isinf(high)
+        _require((c + h >= 0) | ~unbounded, "cost + holding must be >= 0 without upper", c + h)
+        terms = _Terms(p, c, h, b)
+        bound = _valid_upper(terms, low, high, A_ub, b_ub, lower, upper)
+        region = Region.box(low, bound).with_inequality(A_ub, b_ub)
+        return NewsvendorProblem(terms, region)
+
+
+def _require(holds: Array, rule: str, values: Array) -> None:
+    if not np.all(holds):
+        item = int(np.flatnonzero(~np.asarray(holds))[0])
+        raise ValueError(f"Newsvendor: {rule}, got {values[item]:g} for item {item}")
+
+
+class _Terms:
+    """f as slope' x + b' xi + kink' (x - xi)^+."""
+
+    def __init__(self, p: Array, c: Array, h: Array, b: Array) -> None:
+        self.slope = c - p - b
+        self.kink = p + b + h
+        self.b = b
+        self.over = c + h
+
+    def item_values(self, x: Array, xi: Array) -> Array:
+        """Cost of each item, for broadcastable x and xi."""
+        return self.slope * x + self.b * xi + self.kink * np.maximum(x - xi, 0.0)
+
+
+def _valid_upper(
+    terms: _Terms, low: Array, high: Array, A_ub: Array, b_ub: Array, xi_low: Array, xi_high: Array
+) -> Array:
+    """A finite upper bound on the orders that cuts off no optimum.
+
+    Beyond the largest demand an order only costs more (slope c + h >= 0), so it can be reduced to
+    it unless a side constraint forbids. Then the constraints' own bound serves; failing that, no
+    optimum costs more than a feasible order does at worst, which bounds orders where c + h > 0.
+    """
+    largest = np.maximum(low, xi_high)
+    if (A_ub >= 0).all():
+        return np.where(terms.over >= 0, np.minimum(high, largest), high)
+    if np.isfinite(high).all():
+        return high
+    bounds = np.column_stack([low, high])
+    result = high.copy()
+    for item in np.flatnonzero(np.isinf(high)):
+        direction = np.zeros(len(low))
+        direction[item] = -1.0
+        solved = linprog(direction, A_ub=A_ub, b_ub=b_ub, bounds=bounds)
+        if solved.status == 2:
+            raise ValueError("Newsvendor: the side constraints leave no feasible order")
+        result[item] = -solved.fun if solved.status == 0 else np.inf
+    if np.isfinite(result).all():
+        return result
+    feasible = linprog(np.ones(len(low)), A_ub=A_ub, b_ub=b_ub, bounds=bounds).x
+    ends = np.stack([xi_low, xi_high])
+    worst = terms.item_values(feasible, ends).max(axis=0).sum()
+    corners = np.stack([low, largest, np.maximum(low, xi_low)])
+    least = terms.item_values(corners[:, None, :], ends[None, :, :]).min(axis=(0, 1))
+    for item in np.flatnonzero(np.isinf(result)):
+        if terms.over[item] <= 0:
+            raise ValueError(
+                f"Newsvendor: with these side constraints and cost + holding = 0, orders of item "
+                f"{item} have no finite bound; give a finite upper"
+            )
+        others = least.sum() - least[item]
+        # (c + h) x - (p + h) xi is the item's cost at x >= xi; p + h = kink - b.
+        shift = ((terms.kink - terms.b)[item] * ends[:, item]).max()
+        result[item] = max(largest[item], (worst - others + shift) / terms.over[item])
+    return result
+
+
+class NewsvendorProblem(Problem):
+    """The newsvendor cost bound to data."""
+
+    convex_in_xi = True
+
+    def __init__(self, terms: _Terms, region: Region) -> None:
+        self.terms = terms
+        self.region = region
+        self.n_decisions = region.dimension
+
+    def values(self, z: Array, xi: Array) -> Array:
+        t = self.terms
+        return t.slope @ z + xi @ t.b + np.maximum(z - xi, 0.0) @ t.kink
+
+    def slopes(self, z: Array, xi: Array) -> Array:
+        return self.terms.slope + self.terms.kink * (z > xi)
+
+    def mean_slope(self, z: Array, xi: Array, weights: Array) -> Array:
+        over = weights.T @ (z > xi)  # (d,) or (K, d)
+        total = weights.sum(axis=0)
+        return np.multiply.outer(total, self.terms.slope) + over * self.terms.kink
+
+    def minimize_average(self, xi: Array, weights: Array) -> Array | None:
+        # Slope of the average in x_j: slope_j + kink_j * F_j(x_j), F_j the share of demand below.
+        if not self.region.is_box:
+            return None
+        t = self.terms
+        z = np.empty(self.n_decisions)
+        for j in range(self.n_decisions):
+            if t.slope[j] >= 0:
+                z[j] = self.region.lower[j]
+            elif t.kink[j] <= -t.slope[j]:  # c + h <= 0: never too many
+                z[j] = self.region.upper[j]
+            else:
+                z[j] = weighted_quantile(xi[:, j], weights, -t.slope[j] / t.kink[j])
+        return np.clip(z, self.region.lower, self.region.upper)
+
+    def conic_rows(self, xi: Array) -> ConicRows:
+        # o_lj >= x_j - xi_lj, o_lj >= 0;  slope'x + kink'o_l - t_l <= -b'xi_l.
+        n, d = xi.shape
+        t = self.terms
+        eye_o = sparse.eye(n * d)
+        A_z = sparse.vstack(
+            [np.tile(t.slope, (n, 1)), sparse.kron(np.ones((n, 1)), sparse.eye(d))]
+            + [sparse.csc_matrix((n * d, d))]
+        )
+        A_t = sparse.vstack([-sparse.eye(n), sparse.csc_matrix((2 * n * d, n))])
+        A_o = sparse.vstack([sparse.kron(sparse.eye(n), t.kink[None, :]), -eye_o, -eye_o])
+        b = np.concatenate([-xi @ t.b, xi.ravel(), np.zeros(n * d)])
+        return ConicRows(A_z.tocsc(), A_t.tocsc(), A_o.tocsc(), b, [("nonnegative", len(b))])

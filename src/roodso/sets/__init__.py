@@ -1,0 +1,6 @@
+"""Learners of uncertainty sets, and the set they hand to the solver."""
+
+from roodso.sets.ball import SupportMeasureBall
+from roodso.sets.uncertainty import UncertaintySet
+
+__all__ = ["SupportMeasureBall", "UncertaintySet"]

@@ -1,0 +1,258 @@
+r"""Conic programmes: minimise c'x subject to A x + s = b, s in K.
+
+Clarabel solves them; where it fails, once more with stronger regularisation, then SCS. Nothing here
+is trusted: callers recompute what they report (`roodso.solver.certificate`).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import clarabel
+import numpy as np
+from scipy import sparse
+
+from roodso._typing import Array
+from roodso.exceptions import SolverError
+
+__all__ = ["ConicProgramme", "ConicSolution", "solve_conic"]
+
+logger = logging.getLogger(__name__)
+
+_CLARABEL = {
+    "zero": clarabel.ZeroConeT,
+    "nonnegative": clarabel.NonnegativeConeT,
+    "second_order": clarabel.SecondOrderConeT,
+    "psd": clarabel.PSDTriangleConeT,
+    "exponential": lambda _: clarabel.ExponentialConeT(),
+    "power": clarabel.PowerConeT,
+}
+#: SCS wants its cones in this order, under these names.
+_SCS = {"zero": "z", "nonnegative": "l", "second_order": "q", "exponential": "ep"}
+
+
+@dataclass(frozen=True)
+class ConicSolution:
+    """Primal x, multipliers z of the rows, the solver's word and which solver it was."""
+
+    x: Array
+    z: Array
+    status: str
+    solver: str
+
+
+class ConicProgramme:
+    """A conic programme put together from named blocks of columns and rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = ConicProgramme()
+    >>> p.add_columns("x", np.array([1.0, 2.0]))
+    >>> total = p.add_rows("zero", {"x": np.ones((1, 2))}, np.array([1.0]))
+    >>> sign = p.add_rows("nonnegative", {"x": -np.eye(2)}, np.zeros(2))
+    >>> p.solve()
+    >>> p["x"].round(6).tolist(), p.multipliers(total).round(6).tolist()
+    ([1.0, 0.0], [-1.0])
+    """
+
+    def __init__(self) -> None:
+        self._costs: list[Array] = []
+        self._quadratic: dict[str, Array] = {}
+        self._columns: dict[str, slice] = {}
+        self._n_columns = 0
+        self._n_rows = 0
+        self._parts: list[tuple[int, str, Any]] = []
+        self._rights: list[Array] = []
+        self._cones: list[tuple[str, float]] = []
+        self._solution: ConicSolution | None = None
+
+    def add_columns(self, name: str, cost: Array, quadratic: Array | None = None) -> None:
+        """Add a block of variables with its cost c'x (+ x'diag(quadratic)x / 2)."""
+        self._columns[name] = slice(self._n_columns, self._n_columns + len(cost))
+        self._n_columns += len(cost)
+        self._costs.append(cost)
+        if quadratic is not None:
+            self._quadratic[name] = quadratic
+
+    def add_rows(self, kind: str, parts: dict[str, Any], right: Array) -> slice:
+        """Add rows ``sum of parts[name] @ x[name] + s = right`` with s in one cone."""
+        return self.add_block(parts, right, [(kind, len(right))])
+
+    def add_block(
+        self, parts: dict[str, Any], right: Array, cones: list[tuple[str, float]]
+    ) -> slice:
+        """Add rows that run over several cones."""
+        rows = slice(self._n_rows, self._n_rows + len(right))
+        if len(right) == 0:
+            return rows
+        self._parts += [(rows.start, name, matrix) for name, matrix in parts.items()]
+        self._rights.append(right)
+        self._cones += cones
+        self._n_rows = rows.stop
+        return rows
+
+    def solve(self, tol: float = 1e-9) -> None:
+        """Solve; then read ``programme[name]``, ``multipliers(rows)`` and ``value``."""
+        self._cost = np.concatenate(self._costs)
+        P = None
+        if self._quadratic:
+            diagonal = np.zeros(self._n_columns)
+            for name, entries in self._quadratic.items():
+                diagonal[self._columns[name]] = entries
+            P = sparse.diags(diagonal, format="csc")
+        right = np.concatenate(self._rights)
+        self._solution = solve_conic(
+            self._cost, self._matrix(), right, self._cones, tol=tol, P=P
+        )
+
+    def _matrix(self) -> sparse.csc_matrix:
+        """All parts as one sparse matrix: their entries, moved to where they belong."""
+        entries, rows, columns = [], [], []
+        for first_row, name, matrix in self._parts:
+            part = sparse.coo_matrix(matrix)
+            entries.append(part.data)
+            rows.append(part.row + first_row)
+            columns.append(part.col + self._columns[name].start)
+        where = (np.concatenate(rows), np.concatenate(columns))
+        shape = (self._n_rows, self._n_columns)
+        return sparse.csc_matrix((np.concatenate(entries), where), shape=shape)
+
+    @property
+    def _solved(self) -> ConicSolution:
+        assert self._solution is not None, "solve first"
+        return self._solution
+
+    def __getitem__(self, name: str) -> Array:
+        return self._solved.x[self._columns[name]]
+
+    def multipliers(self, rows: slice) -> Array:
+        """Multipliers of the rows that `add_rows` returned."""
+        return self._solved.z[rows]
+
+    @property
+    def value(self) -> float:
+        """The linear part of the objective."""
+        return float(self._cost @ self._solved.x)
+
+
+def solve_conic(
+    c: Array,
+    A: sparse.csc_matrix,
+    b: Array,
+    cones: list[tuple[str, float]],
+    *,
+    tol: float = 1e-9,
+    P: sparse.csc_matrix | None = None,
+) -> ConicSolution:
+    """Solve, falling back as far as needed; `SolverError` when nothing gives finite numbers."""
+    statuses = []
+    for attempt in (_clarabel, _clarabel_regularized, _scs):
+        solution = attempt(c, A, b, cones, tol, P)
+        if solution is not None and _usable(solution):
+            return solution
+        statuses.append("not applicable" if solution is None else solution.status)
+        logger.info("conic solver %s: %s", attempt.__name__, statuses[-1])
+    raise SolverError(
+        f"no conic solver could solve a master programme with {A.shape[0]} rows and "
+        f"{A.shape[1]} columns ({'; '.join(statuses)})",
+        statuses[0],
+    )
+
+
+def _usable(solution: ConicSolution) -> bool:
+    """Solved, or stopped early with numbers good enough for the loop's certificate to judge."""
+    good = solution.status in ("Solved", "AlmostSolved", "InsufficientProgress", "solved")
+    return good and bool(np.isfinite(solution.x).all() and np.isfinite(solution.z).all())
+
+
+def _clarabel(
+    c: Array,
+    A: sparse.csc_matrix,
+    b: Array,
+    cones: list[tuple[str, float]],
+    tol: float,
+    P: sparse.csc_matrix | None,
+    **changes: Any,
+) -> ConicSolution:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    if P is None:
+        P = sparse.csc_matrix((len(c), len(c)))
+    named = [_CLARABEL[kind](int(size) if kind != "power" else size) for kind, size in cones]
+    result = clarabel.DefaultSolver(P, c, A, b, named, settings).solve()
+    return ConicSolution(
+        np.asarray(result.x), np.asarray(result.z), str(result.status), "Clarabel"
+    )
+
+
+def _clarabel_regularized(
+    c: Array,
+    A: sparse.csc_matrix,
+    b: Array,
+    cones: list[tuple[str, float]],
+    tol: float,
+    P: sparse.csc_matrix | None,
+) -> ConicSolution:
+    return _clarabel(
+        c,
+        A,
+        b,
+        cones,
+        max(tol, 1e-8),
+        P,
+        static_regularization_constant=1e-7,
+        max_step_fraction=0.95,
+        iterative_refinement_max_iter=50,
+        max_iter=400,
+    )
+
+
+def _scs(
+    c: Array,
+    A: sparse.csc_matrix,
+    b: Array,
+    cones: list[tuple[str, float]],
+    tol: float,
+    P: sparse.csc_matrix | None,
+) -> ConicSolution | None:
+    if any(kind not in _SCS for kind, _ in cones):
+        return None
+    import scs
+
+    order = [row for kind in _SCS for row in _rows_of(cones, kind)]
+    cone: dict[str, Any] = {
+        "z": int(sum(size for kind, size in cones if kind == "zero")),
+        "l": int(sum(size for kind, size in cones if kind == "nonnegative")),
+        "q": [int(size) for kind, size in cones if kind == "second_order"],
+        "ep": sum(kind == "exponential" for kind, _ in cones),
+    }
+    data = {"A": sparse.csc_matrix(A[order]), "b": b[order], "c": c}
+    if P is not None:
+        data["P"] = sparse.triu(P, format="csc")
+    solver = scs.SCS(
+        data, cone, verbose=False, eps_abs=max(tol, 1e-8), eps_rel=max(tol, 1e-8), max_iters=200_000
+    )
+    result = solver.solve()
+    z = np.empty(len(b))
+    z[order] = result["y"]
+    return ConicSolution(np.asarray(result["x"]), z, str(result["info"]["status"]), "SCS")
+
+
+def _rows_of(cones: list[tuple[str, float]], wanted: str) -> list[int]:
+    """Row numbers that belong to cones of one kind."""
+    rows: list[int] = []
+    start = 0
+    for kind, size in cones:
+        length = 3 if kind in ("exponential", "power") else int(size)
+        if kind == "psd":
+            length = int(size) * (int(size) + 1) // 2
+        if kind == wanted:
+            rows += range(start, start + length)
+        start += length
+    return rows

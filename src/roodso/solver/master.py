@@ -1,0 +1,232 @@
+r"""The master programme: the rows at hand, solved in the span of what they touch.
+
+With active points :math:`v_p`, anchors :math:`\mu_k` and g in their span, the programme is
+
+.. math::
+   \min \; \max_{a \in \mathcal A} \textstyle\sum_k a_k \langle g, \mu_k \rangle + R |g| + \beta
+   \quad \text{s.t.} \quad
+   f_{pc} + s_{pc}^\top (z - z_c) \le g(v_p) + \beta, \quad
+   \mathrm{E}_k[f] \text{ cuts} \le \langle g, \mu_k \rangle + \beta, \quad z \in \mathcal X .
+
+The part of g outside the span changes none of the inner products and only adds to |g|, so this is
+exact whatever the number of support points. With the Gram matrix of the spanning functions factored
+as F F' (pivoted Cholesky, rank revealing) and y the coordinates of g, inner products are F y and
+|g| = |y|: linear rows and one second-order cone. The aggregated rows, one per anchor, follow from
+the point rows; they bound the first master from below.
+
+For A = {a in the simplex, a <= cap} the first term is min_q q + cap sum_k (<g, mu_k> - q)^+.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.lapack import dpstrf
+
+from roodso._typing import Array, IntArray
+from roodso.losses.base import ConicRows
+from roodso.losses.region import Region
+from roodso.solver.conic import ConicProgramme
+
+__all__ = ["Cuts", "Master", "MasterSolution", "factor_gram"]
+
+#: Functions whose distance to the span of those before is below the square root of this (relative
+#: to C) are not given a coordinate of their own; it costs the optimum as little.
+_RANK_TOLERANCE = 1e-13
+#: A cut with a smaller multiplier is idle; multipliers add up to one.
+_IDLE = 1e-9
+
+
+def factor_gram(gram: Array) -> Array:
+    """F (n, r) with F F' equal to ``gram`` up to rounding: pivoted Cholesky.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> F = factor_gram(np.ones((2, 2)))
+    >>> F.shape, np.allclose(F @ F.T, 1)
+    ((2, 1), True)
+    """
+    n = len(gram)
+    factor, pivots, rank, _ = dpstrf(gram, lower=1, tol=_RANK_TOLERANCE * np.diag(gram).max())
+    rows = np.tril(factor)[:, : max(rank, 1)]
+    result = np.empty((n, rows.shape[1]))
+    result[pivots - 1] = rows
+    return result
+
+
+class Cuts:
+    """Linear minorants of costs: owner (a point or an anchor), value at z = 0, slope.
+
+    ``idle`` counts for how many rounds in a row a cut had no multiplier.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.owner: IntArray = np.empty(0, dtype=np.intp)
+        self.constant: Array = np.empty(0)
+        self.slope: Array = np.empty((0, dimension))
+        self.idle: IntArray = np.empty(0, dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def add(self, owner: IntArray, z: Array, values: Array, slopes: Array) -> None:
+        """Add the linearisations at ``z``."""
+        self.owner = np.concatenate([self.owner, owner])
+        self.constant = np.concatenate([self.constant, values - slopes @ z])
+        self.slope = np.vstack([self.slope, slopes])
+        self.idle = np.concatenate([self.idle, np.zeros(len(owner), dtype=np.intp)])
+
+    def count_idle(self, weights: Array) -> None:
+        """Note which cuts had no multiplier this time."""
+        self.idle = np.where(weights > _IDLE, 0, self.idle + 1)
+
+    def drop_idle(self, patience: int) -> bool:
+        """Drop cuts idle for ``patience`` rounds; say whether there were any."""
+        keep = self.idle < patience
+        self.owner, self.constant = self.owner[keep], self.constant[keep]
+        self.slope, self.idle = self.slope[keep], self.idle[keep]
+        return not bool(keep.all())
+
+    def minorant(self, weights: Array) -> tuple[float, Array]:
+        """sum of weights times cuts: value at z = 0 and slope."""
+        return float(weights @ self.constant), weights @ self.slope
+
+
+@dataclass(frozen=True)
+class MasterSolution:
+    """Where the master put everything, and its multipliers.
+
+    The multipliers of the rows of one point add up to its probability under the worst case; those
+    of the anchors' rows to the share of each anchor's own distribution. ``mixture`` is the a of the
+    worst case, ``norm`` is |g|.
+    """
+
+    z: Array
+    y: Array
+    norm: float
+    beta: float
+    value: float
+    cut_weights: Array
+    anchor_cut_weights: Array
+    conic_weights: list[Array]
+    mixture: Array
+
+
+@dataclass(frozen=True)
+class Master:
+    """Solves master programmes; holds what does not change between them.
+
+    Attributes
+    ----------
+    region : Region
+    radius, cap : float
+    shift, unit : float
+        Costs enter as (f - shift) / unit and decisions as shares of the box's sides, so that the
+        solver sees numbers near one.
+    """
+
+    region: Region
+    radius: float
+    cap: float
+    shift: float
+    unit: float
+
+    def solve(
+        self,
+        F_points: Array,
+        F_anchors: Array,
+        cuts: Cuts,
+        anchor_cuts: Cuts,
+        conic: list[tuple[IntArray, ConicRows]],
+        tol: float,
+    ) -> MasterSolution:
+        """Solve with the rows given.
+
+        Parameters
+        ----------
+        F_points : ndarray of shape (P, r)
+            Coordinates of the active points' kernel functions; cuts name their point by number.
+        F_anchors : ndarray of shape (K, r)
+        cuts, anchor_cuts : Cuts
+        conic : list of (rows of F_points, ConicRows)
+        tol : float
+            Relative, in units of ``unit``.
+        """
+        p = ConicProgramme()
+        self._add_decision(p)
+        hull = self._add_witness(p, F_anchors)
+        point_rows = self._add_cuts(p, cuts, F_points)
+        anchor_rows = self._add_cuts(p, anchor_cuts, F_anchors)
+        conic_rows = [
+            self._add_conic(p, str(number), F_points[owners], rows)
+            for number, (owners, rows) in enumerate(conic)
+        ]
+        p.solve(tol)
+
+        def weights(rows: slice) -> Array:
+            return np.maximum(p.multipliers(rows), 0.0)
+
+        return MasterSolution(
+            z=self.region.lower + self.region.side * p["u"],
+            y=p["y"] * self.unit,
+            norm=float(np.linalg.norm(p["y"])) * self.unit,
+            beta=float(p["beta"][0]) * self.unit + self.shift,
+            value=p.value * self.unit + self.shift,
+            cut_weights=weights(point_rows),
+            anchor_cut_weights=weights(anchor_rows),
+            conic_weights=[weights(rows) for rows in conic_rows],
+            mixture=np.ones(1) if hull is None else weights(hull),
+        )
+
+    def _add_decision(self, p: ConicProgramme) -> None:
+        """u = (z - lower) / side in [0, 1], and the side constraints."""
+        region, n = self.region, self.region.dimension
+        p.add_columns("u", np.zeros(n))
+        A_eq, A_ub = region.A_eq * region.side, region.A_ub * region.side
+        p.add_rows("zero", {"u": A_eq}, region.b_eq - region.A_eq @ region.lower)
+        p.add_rows("nonnegative", {"u": A_ub}, region.b_ub - region.A_ub @ region.lower)
+        box = np.vstack([-np.eye(n), np.eye(n)])
+        p.add_rows("nonnegative", {"u": box}, np.repeat([0.0, 1.0], n))
+
+    def _add_witness(self, p: ConicProgramme, F_anchors: Array) -> slice | None:
+        """max_a sum_k a_k F_k y + R |y| + beta; returns the rows whose multipliers are a."""
+        n_anchors, rank = F_anchors.shape
+        single = n_anchors == 1
+        p.add_columns("y", F_anchors[0].copy() if single else np.zeros(rank))
+        p.add_columns("norm", np.array([self.radius]))
+        p.add_columns("beta", np.ones(1))
+        cone = {"norm": np.eye(1 + rank, 1) * -1.0, "y": -np.eye(1 + rank, rank, -1)}
+        p.add_rows("second_order", cone, np.zeros(1 + rank))
+        if single:
+            return None
+        # excess_k >= F_k y - q, excess_k >= 0.
+        p.add_columns("q", np.ones(1))
+        p.add_columns("excess", np.full(n_anchors, self.cap))
+        zero, eye = np.zeros(n_anchors), np.eye(n_anchors)
+        p.add_rows("nonnegative", {"excess": -eye}, zero)
+        above = {"y": F_anchors, "q": -np.ones((n_anchors, 1)), "excess": -eye}
+        return p.add_rows("nonnegative", above, zero)
+
+    def _add_cuts(self, p: ConicProgramme, cuts: Cuts, F: Array) -> slice:
+        """(constant + slope'lower - shift + (slope side)'u) / unit <= F y + beta."""
+        region = self.region
+        right = (self.shift - cuts.constant - cuts.slope @ region.lower) / self.unit
+        slope = cuts.slope * region.side / self.unit
+        minus_one = np.full((len(cuts), 1), -1.0)
+        parts = {"u": slope, "y": -F[cuts.owner], "beta": minus_one}
+        return p.add_rows("nonnegative", parts, right)
+
+    def _add_conic(self, p: ConicProgramme, name: str, F: Array, rows: ConicRows) -> slice:
+        """f(z, xi) <= t in the loss's own cones, t = unit t' + shift, and t' <= F y + beta."""
+        n = len(F)
+        t, o = "t" + name, "o" + name
+        p.add_columns(t, np.zeros(n))
+        p.add_columns(o, np.zeros(rows.A_o.shape[1]))
+        in_u = rows.A_z @ sparse.diags(self.region.side)
+        offset = rows.A_z @ self.region.lower + rows.A_t @ np.full(n, self.shift)
+        p.add_block({"u": in_u, t: rows.A_t * self.unit, o: rows.A_o}, rows.b - offset, rows.cones)
+        parts = {t: np.eye(n), "y": -F, "beta": np.full((n, 1), -1.0)}
+        return p.add_rows("nonnegative", parts, np.zeros(n))

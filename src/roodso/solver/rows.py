@@ -1,0 +1,459 @@
+r"""Row generation: few rows at a time, exact at the end (paper, Algorithm 2, and beyond it).
+
+The loop alternates between the master over the rows at hand (`roodso.solver.master`) and a look at
+all support points:
+
+1. solve the master: a decision z, multipliers, a witness g;
+2. evaluate f(z, v_l) - g(v_l) at every point; with z and g this proves an upper bound, while the
+   master, which knows fewer rows, is a lower bound;
+3. stop when they meet; otherwise add rows where the excess is largest and go on.
+
+New points are chosen greedily: after a point s is taken, the least change of g that repairs it
+raises g by e_s k(s, .) / C, so that much is deducted from its neighbours' excess before the next is
+chosen. Ten violated neighbours would teach the master no more than one.
+
+Rows whose multiplier is zero are dropped only after the master's value has risen. The value of the
+remaining rows is then that of the last master, which is above all earlier ones, so no set of rows
+can come back and the loop cannot cycle.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from roodso._typing import Array, IntArray, Progress
+from roodso.embedding import Embedding
+from roodso.exceptions import SolverError
+from roodso.losses.base import ConicRows, Problem
+from roodso.sets.uncertainty import UncertaintySet
+from roodso.solver.master import Cuts, Master, MasterSolution, factor_gram
+from roodso.solver.witness import RKHSFunction, best_multiple
+
+__all__ = ["LoopOptions", "LoopResult", "Programme", "WarmStart", "generate_rows"]
+
+logger = logging.getLogger(__name__)
+
+#: Rounds that a cut may be without multiplier before it may go.
+_PATIENCE = 3
+#: Rounds without progress before the loop gives up; the certificate then says how far it came.
+_STALLS = 8
+
+
+@dataclass(frozen=True)
+class Programme:
+    """The discretised min-max programme: everything that defines it, nothing that solves it.
+
+    Attributes
+    ----------
+    problem : Problem
+    uncertainty : UncertaintySet
+    embedding : Embedding
+    support : ndarray of shape (L, d)
+        Support points in the user's units, samples first.
+    """
+
+    problem: Problem
+    uncertainty: UncertaintySet
+    embedding: Embedding
+    support: Array
+
+    def anchor_weights(self) -> Array:
+        """Each anchor's own distribution over the samples: (N, K)."""
+        sources = self.embedding.sources
+        shares = self.uncertainty.mixtures / sources.sizes
+        return np.ascontiguousarray(shares[:, sources.codes].T)
+
+    def start(self) -> Array:
+        """A first decision: best for the anchors' average where that is cheap."""
+        samples = self.embedding.sources.samples
+        average = self.anchor_weights().mean(axis=1)
+        found = self.problem.minimize_average(samples, average)
+        if found is None:
+            x = self.problem.region.some_point()[: self.problem.n_decisions]
+            found = self.problem.complete(x, samples, average)
+        return self.problem.region.project(found)
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Points that mattered in a neighbouring programme over the same support."""
+
+    points: IntArray
+    z: Array
+
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """How the loop runs.
+
+    Attributes
+    ----------
+    tol : float
+        Relative gap at which it stops, in units of max(1, |upper bound|).
+    max_iter, max_rows : int
+        Rounds; points added per round.
+    time_limit : float
+        Seconds.
+    progress : callable or None
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 500
+    max_rows: int = 30
+    time_limit: float = np.inf
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class LoopResult:
+    """What the loop hands to the certificate, which trusts none of it.
+
+    Attributes
+    ----------
+    z : ndarray
+        The decision whose upper bound is best, with internal variables.
+    g : RKHSFunction
+        The witness that proves it.
+    upper, lower : float
+        The loop's own bounds.
+    weights : ndarray of shape (L,)
+        The last master's worst-case distribution, on all support points.
+    mixture : ndarray of shape (K,)
+        The mixture of anchors it is near to.
+    minorant : tuple of float and ndarray
+        The multipliers' combination of cuts: below E_weights[f(z, .)] for every z.
+    rounds : int
+    status : str
+        "optimal", "iteration limit", "time limit" or "stalled".
+    active : ndarray of int
+        Support points with a row in the last master.
+    """
+
+    z: Array
+    g: RKHSFunction
+    upper: float
+    lower: float
+    weights: Array
+    mixture: Array
+    minorant: tuple[float, Array]
+    rounds: int
+    status: str
+    active: IntArray
+
+
+class Basis(Protocol):
+    """Where the witness may lie."""
+
+    def coordinates(self, points: IntArray, columns: Array) -> tuple[Array, Array]:
+        """Coordinates of the active points' kernel functions (P, r) and of the anchors (K, r)."""
+
+    def direction(
+        self, solution: MasterSolution, points: IntArray, columns: Array, shares: Shares
+    ) -> RKHSFunction:
+        """A positive multiple of the master's witness, or a function of norm 0 where it is 0."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The master's multipliers as probabilities: they add up to one.
+
+    Attributes
+    ----------
+    points : ndarray of shape (P,)
+        Of the active points.
+    anchors : ndarray of shape (K,)
+        Of the anchors' own distributions, from the aggregated rows.
+    mixture : ndarray of shape (K,)
+        The mixture of anchors that the distribution is near to.
+    """
+
+    points: Array
+    anchors: Array
+    mixture: Array
+
+
+class SpanBasis:
+    """The span of the active points and the anchors: exact."""
+
+    def __init__(self, programme: Programme) -> None:
+        self.embedding = programme.embedding
+        self.uncertainty = programme.uncertainty
+
+    def coordinates(self, points: IntArray, columns: Array) -> tuple[Array, Array]:
+        """See `Basis.coordinates`."""
+        cross = self.embedding.means[points] @ self.uncertainty.mixtures.T
+        gram = np.block([[columns[points], cross], [cross.T, self.uncertainty.anchor_gram]])
+        F = factor_gram(gram)
+        return F[: len(points)], F[len(points) :]
+
+    def direction(
+        self, solution: MasterSolution, points: IntArray, columns: Array, shares: Shares
+    ) -> RKHSFunction:
+        """See `Basis.direction`: mu_w - mu_a, from the multipliers."""
+        in_sources = (shares.anchors - shares.mixture) @ self.uncertainty.mixtures
+        return RKHSFunction.build(self.embedding, points, shares.points, in_sources, columns)
+
+
+class _Rows:
+    """The rows of the master: active points with their kernel columns, and cuts."""
+
+    def __init__(self, programme: Programme) -> None:
+        self.programme = programme
+        self.points: IntArray = np.empty(0, dtype=np.intp)
+        self.columns = np.empty((len(programme.support), 0), order="F")
+        self.conic: list[tuple[IntArray, ConicRows]] = []
+        self.cuts = Cuts(programme.problem.region.dimension)
+        self.anchor_cuts = Cuts(programme.problem.region.dimension)
+        self.anchor_weights = programme.anchor_weights()
+
+    def add_points(self, chosen: IntArray, z: Array) -> bool:
+        """Add rows at support points, linearised at ``z``; say whether that added anything."""
+        problem, support = self.programme.problem, self.programme.support
+        fresh = np.setdiff1d(chosen, self.points)
+        if len(fresh):
+            columns = self.programme.embedding.columns(fresh)
+            self.columns = np.asfortranarray(np.hstack([self.columns, columns]))
+            self.points = np.concatenate([self.points, fresh])
+        if problem.prefers_conic_rows:
+            if len(fresh):
+                rows = problem.conic_rows(support[fresh])
+                assert rows is not None
+                self.conic.append((np.arange(len(self.points) - len(fresh), len(self.points)), rows))
+            return len(fresh) > 0
+        order = np.argsort(self.points)
+        owner = order[np.searchsorted(self.points, chosen, sorter=order)]
+        xi = support[chosen]
+        self.cuts.add(owner, z, problem.values(z, xi), problem.slopes(z, xi))
+        return len(chosen) > 0
+
+    def anchor_costs(self, z: Array) -> Array:
+        """E_k f(z, .) for every anchor."""
+        samples = self.programme.embedding.sources.samples
+        return self.programme.problem.values(z, samples) @ self.anchor_weights
+
+    def add_anchors(self, z: Array, costs: Array, chosen: IntArray) -> None:
+        """Add aggregated rows: E_k f(z, .) <= <g, mu_k> + beta."""
+        samples = self.programme.embedding.sources.samples
+        weights = self.anchor_weights[:, chosen]
+        slopes = np.atleast_2d(self.programme.problem.mean_slope(z, samples, weights))
+        self.anchor_cuts.add(chosen, z, costs[chosen], slopes)
+
+    def count_idle(self, solution: MasterSolution) -> None:
+        """Note which cuts had no multiplier this time."""
+        self.cuts.count_idle(solution.cut_weights)
+        self.anchor_cuts.count_idle(solution.anchor_cut_weights)
+
+    def drop_idle(self) -> None:
+        """Drop cuts idle for long, and points left without any."""
+        self.anchor_cuts.drop_idle(_PATIENCE)
+        if not self.cuts.drop_idle(_PATIENCE):
+            return
+        used = np.unique(self.cuts.owner)
+        if len(used) < len(self.points):
+            self.points = self.points[used]
+            self.columns = np.asfortranarray(self.columns[:, used])
+            self.cuts.owner = np.searchsorted(used, self.cuts.owner)
+
+    def shares(self, solution: MasterSolution) -> Shares:
+        """The multipliers, as probabilities by active point and by anchor."""
+        n_anchors = self.anchor_weights.shape[1]
+        points = np.bincount(self.cuts.owner, solution.cut_weights, len(self.points))
+        for (owners, _), weights in zip(self.conic, solution.conic_weights, strict=True):
+            points[owners] += weights
+        anchors = np.bincount(self.anchor_cuts.owner, solution.anchor_cut_weights, n_anchors)
+        total = points.sum() + anchors.sum()
+        if not total > 0:
+            raise SolverError("the master programme returned no multipliers")
+        return Shares(points / total, anchors / total, solution.mixture / solution.mixture.sum())
+
+    def minorant(self, solution: MasterSolution, z: Array) -> tuple[float, Array]:
+        """The multipliers' combination of all rows; conic rows are linearised at ``z``."""
+        constant, slope = self.cuts.minorant(solution.cut_weights)
+        more, more_slope = self.anchor_cuts.minorant(solution.anchor_cut_weights)
+        constant, slope = constant + more, slope + more_slope
+        problem, support = self.programme.problem, self.programme.support
+        total = solution.cut_weights.sum() + solution.anchor_cut_weights.sum()
+        for (owners, _), weights in zip(self.conic, solution.conic_weights, strict=True):
+            xi = support[self.points[owners]]
+            slopes = problem.slopes(z, xi)
+            constant += float(weights @ (problem.values(z, xi) - slopes @ z))
+            slope = slope + weights @ slopes
+            total += weights.sum()
+        return constant / total, slope / total
+
+
+def generate_rows(
+    programme: Programme,
+    options: LoopOptions,
+    *,
+    basis: Basis | None = None,
+    warm: WarmStart | None = None,
+) -> LoopResult:
+    """Solve the discretised programme (eq:discretized_SMC_DRO_SIP); the set's radius is positive.
+
+    Parameters
+    ----------
+    programme : Programme
+    options : LoopOptions
+    basis : Basis, optional
+        Where the witness may lie; by default everywhere that helps, which is exact.
+    warm : WarmStart, optional
+        Points and a decision to begin with.
+
+    Returns
+    -------
+    LoopResult
+    """
+    return _Loop(programme, options, basis or SpanBasis(programme)).run(warm)
+
+
+class _Loop:
+    """One run of the algorithm: the rows, the bounds so far and the best decision."""
+
+    def __init__(self, programme: Programme, options: LoopOptions, basis: Basis) -> None:
+        self.programme = programme
+        self.options = options
+        self.basis = basis
+        self.rows = _Rows(programme)
+        self.upper, self.lower = np.inf, -np.inf
+
+    def run(self, warm: WarmStart | None) -> LoopResult:
+        """Alternate between master and points until the bounds meet."""
+        costs = self._begin(warm)
+        started, stalled = time.monotonic(), 0
+        for rounds in range(1, self.options.max_iter + 1):
+            solution = self._solve_master(costs)
+            shares = self.rows.shares(solution)
+            z = self.programme.problem.region.project(solution.z)
+            costs = self.programme.problem.values(z, self.programme.support)
+            h = self.basis.direction(solution, self.rows.points, self.rows.columns, shares)
+            at_master = solution.norm / h.norm if h.norm > 0 else 0.0
+            self._improve_upper(z, h, costs, at_master)
+            risen = solution.value > self.lower + 1e-9 * (1.0 + abs(solution.value))
+            self.lower = max(self.lower, solution.value)
+            status = self._judge(rounds, started, stalled)
+            if status:
+                break
+            self.rows.count_idle(solution)
+            if risen:
+                self.rows.drop_idle()
+            excess = costs - at_master * h.values - solution.beta
+            added = self._add_rows(z, excess, h.times(at_master), solution.beta)
+            stalled = 0 if added and risen else stalled + 1
+        else:
+            status = "iteration limit"
+        return self._result(solution, shares, rounds, status)
+
+    def _begin(self, warm: WarmStart | None) -> Array:
+        """First rows: the aggregated ones, the costliest points, and the warm start's."""
+        programme = self.programme
+        z = programme.start() if warm is None else programme.problem.region.project(warm.z)
+        costs = programme.problem.values(z, programme.support)
+        chosen = self._choose(costs - costs.min(), 0.0)
+        if warm is not None:
+            chosen = np.union1d(chosen, warm.points)
+        self.rows.add_points(chosen, z)
+        self.rows.add_anchors(z, self.rows.anchor_costs(z), np.arange(self.n_anchors))
+        return costs
+
+    @property
+    def n_anchors(self) -> int:
+        return self.programme.uncertainty.n_anchors
+
+    def _solve_master(self, costs: Array) -> MasterSolution:
+        """Solve, with costs scaled by their present range."""
+        unit = float(np.ptp(costs)) or 1.0
+        uncertainty, rows = self.programme.uncertainty, self.rows
+        master = Master(
+            self.programme.problem.region,
+            uncertainty.radius,
+            uncertainty.cap,
+            shift=float(costs.mean()),
+            unit=unit,
+        )
+        F_points, F_anchors = self.basis.coordinates(rows.points, rows.columns)
+        tol = min(1e-9, 1e-3 * self.options.tol)
+        return master.solve(F_points, F_anchors, rows.cuts, rows.anchor_cuts, rows.conic, tol)
+
+    def _improve_upper(self, z: Array, h: RKHSFunction, costs: Array, start: float) -> None:
+        t, upper = best_multiple(self.programme.uncertainty, h, costs, start)
+        if upper < self.upper:
+            self.upper, self.z, self.g = upper, z, h.times(t)
+
+    def _judge(self, rounds: int, started: float, stalled: int) -> str:
+        """Why to stop, or an empty string."""
+        gap = (self.upper - self.lower) / max(1.0, abs(self.upper))
+        logger.debug(
+            "round %d: %d points, upper %.10g, lower %.10g, gap %.2e",
+            rounds,
+            len(self.rows.points),
+            self.upper,
+            self.lower,
+            gap,
+        )
+        if self.options.progress is not None:
+            details = {"round": rounds, "upper": self.upper, "lower": self.lower, "gap": gap}
+            self.options.progress("rows", None, details)
+        if gap <= self.options.tol:
+            return "optimal"
+        if time.monotonic() - started > self.options.time_limit:
+            return "time limit"
+        return "stalled" if stalled > _STALLS else ""
+
+    def _add_rows(self, z: Array, excess: Array, g: RKHSFunction, beta: float) -> bool:
+        """Add the rows that the present point violates; say whether there were any."""
+        threshold = 0.1 * self.options.tol * max(1.0, abs(self.upper))
+        products = self.programme.uncertainty.mixtures @ g.source_products
+        costs = self.rows.anchor_costs(z)
+        violated = np.flatnonzero(costs - products - beta > threshold)
+        if len(violated):
+            self.rows.add_anchors(z, costs, violated)
+        chosen = self._choose(excess, threshold)
+        # Points that have rows already cost no new column: all that are violated get a cut.
+        again = self.rows.points[excess[self.rows.points] > threshold]
+        return self.rows.add_points(np.union1d(chosen, again), z) or len(violated) > 0
+
+    def _choose(self, excess: Array, threshold: float) -> IntArray:
+        """Violated points, worst first, each deducting from its neighbours' excess."""
+        candidates = np.flatnonzero(excess > threshold)
+        pool = 20 * self.options.max_rows
+        if len(candidates) > pool:
+            candidates = candidates[np.argpartition(-excess[candidates], pool)[:pool]]
+        left = excess[candidates].copy()
+        points = self.programme.embedding.points
+        kernel = self.programme.embedding.space.kernel
+        chosen = []
+        for _ in range(min(self.options.max_rows, len(candidates))):
+            worst = int(np.argmax(left))
+            if left[worst] <= threshold:
+                break
+            chosen.append(candidates[worst])
+            column = kernel(points[candidates], points[candidates[worst]][None])[:, 0]
+            left -= left[worst] / kernel.bound * column
+            left[worst] = -np.inf
+        return np.array(chosen, dtype=np.intp)
+
+    def _result(
+        self, solution: MasterSolution, shares: Shares, rounds: int, status: str
+    ) -> LoopResult:
+        weights = np.zeros(len(self.programme.support))
+        weights[self.rows.points] += shares.points
+        n_samples = self.programme.embedding.sources.n_samples
+        weights[:n_samples] += self.rows.anchor_weights @ shares.anchors
+        return LoopResult(
+            z=self.z,
+            g=self.g,
+            upper=self.upper,
+            lower=self.lower,
+            weights=weights,
+            mixture=shares.mixture,
+            minorant=self.rows.minorant(solution, self.z),
+            rounds=rounds,
+            status=status,
+            active=self.rows.points[shares.points > 0],
+        )

@@ -1,0 +1,184 @@
+"""Samples from M related sources, checked once at the door.
+
+``Sources`` holds all samples stacked in the order given, (N, d), and for each
+row the number of its source, counted in order of first appearance. Everything
+later works on this one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from roodso._typing import Array, IntArray
+from roodso._validation import check_table
+
+__all__ = ["Sources", "column_names", "match_columns"]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Stacked samples with the source of each row.
+
+    Use `Sources.from_data`; the constructor checks nothing.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (N, d)
+        All samples, in the order given and in the user's units.
+    codes : ndarray of shape (N,)
+        Number of the source of each row, 0 to M - 1, by first appearance.
+    labels : tuple of length M
+        The user's names of the sources.
+    names : tuple of length d or None
+        Column names, where the data had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sources = Sources.from_data({"north": [[1.0], [2.0]], "south": [[5.0]]})
+    >>> sources.labels, sources.sizes.tolist()
+    (('north', 'south'), [2, 1])
+    """
+
+    samples: Array
+    codes: IntArray
+    labels: tuple[Hashable, ...]
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_data(cls, X: Any, groups: Any = None) -> Sources:
+        """Accept every form of data the library knows.
+
+        Parameters
+        ----------
+        X : (N, d) array or DataFrame, or mapping or sequence of (n_i, d) tables
+            Stacked samples (then ``groups`` is needed), or one table per source.
+        groups : sequence of length N, optional
+            The source of each row of a stacked ``X``.
+
+        Returns
+        -------
+        Sources
+        """
+        if isinstance(X, Sources):
+            if groups is not None:
+                raise ValueError("groups must be None where X already is a Sources object")
+            return X
+        if _is_stacked(X):
+            return cls._from_stacked(X, groups)
+        if groups is not None:
+            raise ValueError(
+                "groups must be None where X is a mapping or a sequence of tables "
+                "(one per source); stack the tables to use groups"
+            )
+        if isinstance(X, Mapping):
+            return cls._from_tables(list(X.keys()), list(X.values()))
+        if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
+            return cls._from_tables(list(range(len(X))), list(X))
+        raise TypeError(
+            "X must be a table (array or DataFrame) with groups, or a mapping or sequence of "
+            f"tables, got {type(X).__name__}"
+        )
+
+    @classmethod
+    def _from_stacked(cls, X: Any, groups: Any) -> Sources:
+        if groups is None:
+            raise ValueError(
+                "groups must name the source of each row of a stacked X: pass groups=..., or a "
+                "mapping or sequence of tables instead of X. Inside GridSearchCV, call "
+                "sklearn.set_config(enable_metadata_routing=True) so that groups reach fit"
+            )
+        samples = check_table(X, "X")
+        labels = np.asarray(groups, dtype=object)
+        if labels.shape != (len(samples),):
+            raise ValueError(
+                f"groups must have one entry for each of the {len(samples)} rows of X, "
+                f"got shape {labels.shape}"
+            )
+        order: dict[Hashable, int] = {}
+        codes = np.empty(len(samples), dtype=np.intp)
+        for row, label in enumerate(labels.tolist()):
+            if label is None or label != label:  # a missing value is the one unequal to itself
+                raise ValueError(f"groups must not hold missing values, got {label!r} in row {row}")
+            codes[row] = order.setdefault(label, len(order))
+        return cls(samples, codes, tuple(order), column_names(X))
+
+    @classmethod
+    def _from_tables(cls, labels: list[Hashable], tables: list[Any]) -> Sources:
+        if not tables:
+            raise ValueError("X must hold at least one source, got none")
+        checked: list[Array] = []
+        names: tuple[str, ...] | None = None
+        for label, table in zip(labels, tables, strict=True):
+            where = f"source {label!r} of X"
+            if names is not None:
+                table = match_columns(table, names, where)
+            checked.append(check_table(table, where, width=checked[0].shape[1] if checked else None))
+            names = names or column_names(table)
+        codes = np.repeat(np.arange(len(tables)), [len(table) for table in checked])
+        return cls(np.vstack(checked), codes, tuple(labels), names)
+
+    @property
+    def n_samples(self) -> int:
+        """N, the number of samples of all sources."""
+        return len(self.samples)
+
+    @property
+    def n_columns(self) -> int:
+        """d, the width of the data."""
+        return self.samples.shape[1]
+
+    @property
+    def n_sources(self) -> int:
+        """M, the number of sources."""
+        return len(self.labels)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """n_i, the number of samples of each source."""
+        return np.bincount(self.codes, minlength=self.n_sources)
+
+    def table(self, source: int) -> Array:
+        """Samples of one source, (n_i, d)."""
+        return self.samples[self.codes == source]
+
+    def without(self, source: int) -> Sources:
+        """All sources but one."""
+        keep = self.codes != source
+        codes = self.codes[keep]
+        labels = self.labels[:source] + self.labels[source + 1 :]
+        return Sources(self.samples[keep], codes - (codes > source), labels, self.names)
+
+
+def _is_stacked(X: Any) -> bool:
+    """Arrays and DataFrames are stacked; so is a list of rows of numbers."""
+    if hasattr(X, "iloc") or isinstance(X, np.ndarray):
+        return True
+    if isinstance(X, Sequence) and not isinstance(X, (str, bytes)) and len(X) > 0:
+        first = X[0]
+        return isinstance(first, Sequence) and not isinstance(first, str) and np.ndim(first) == 1
+    return False
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Column names of a DataFrame, as text; None for anything else."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else tuple(str(column) for column in columns)
+
+
+def match_columns(X: Any, names: tuple[str, ...] | None, where: str = "X") -> Any:
+    """Return ``X`` with its columns in the order of ``names``; refuse other columns.
+
+    Data without names (arrays) pass unchanged: their order is taken on trust.
+    """
+    given = column_names(X)
+    if given is None or names is None or given == names:
+        return X
+    if sorted(given) != sorted(names):
+        raise ValueError(f"{where} must have the columns {list(names)}, got {list(given)}")
+    return X.iloc[:, [given.index(name) for name in names]]

@@ -1,0 +1,44 @@
+"""Support points beyond the samples: where else the worst case may put mass (eq:set_upsilon)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import qmc
+
+from roodso._typing import Array
+
+__all__ = ["data_box", "latin_hypercube"]
+
+
+def data_box(samples: Array) -> tuple[Array, Array]:
+    """Smallest and largest value of each column: the paper's box, Algorithm 1 step 3."""
+    return samples.min(axis=0), samples.max(axis=0)
+
+
+def latin_hypercube(
+    lower: Array, upper: Array, n_points: int, random_state: np.random.Generator
+) -> Array:
+    """Draw ``n_points`` Latin hypercube points in a box, which may be flat in some columns.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (d,)
+    n_points : int
+        J.
+    random_state : numpy Generator
+
+    Returns
+    -------
+    ndarray of shape (J, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = latin_hypercube(np.zeros(2), np.array([1.0, 0.0]), 4, np.random.default_rng(0))
+    >>> np.sort(np.floor(4 * points[:, 0])).tolist(), points[:, 1].tolist()
+    ([0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0])
+    """
+    if n_points == 0:
+        return np.empty((0, len(lower)))
+    unit = qmc.LatinHypercube(len(lower), rng=random_state).random(n_points)
+    return np.clip(lower + unit * (upper - lower), lower, upper)
