@@ -65,11 +65,12 @@ def check_jobs(n_jobs: Any) -> int:
         n_jobs = -1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs must be None, -1 or a positive whole number, got {n_jobs!r}")
+    n_jobs = int(n_jobs)
     if n_jobs > 0:
-        return int(n_jobs)
+        return n_jobs
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
-    return max(1, cores + 1 + int(n_jobs))
+    return max(1, cores + 1 + n_jobs)
 
 
 def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False) -> Array:

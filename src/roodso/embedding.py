@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -221,9 +222,7 @@ class _Grouped:
             pieces = max(1, round((end - edges[-1]) / _BLOCK))
             if end - edges[-1] >= _BLOCK // 2 or end == ends[-1]:
                 edges += np.linspace(edges[-1], end, pieces + 1).astype(int).tolist()[1:]
-        return [
-            _Block.of(self.codes, a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a
-        ]
+        return [_Block.of(self.codes, a, b) for a, b in pairwise(edges) if b > a]
 
 
 @dataclass(frozen=True)

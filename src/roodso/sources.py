@@ -118,7 +118,9 @@ class Sources:
             where = f"source {label!r} of X"
             if names is not None:
                 table = match_columns(table, names, where)
-            checked.append(check_table(table, where, width=checked[0].shape[1] if checked else None))
+            checked.append(
+                check_table(table, where, width=checked[0].shape[1] if checked else None)
+            )
             names = names or column_names(table)
         codes = np.repeat(np.arange(len(tables)), [len(table) for table in checked])
         return cls(np.vstack(checked), codes, tuple(labels), names)

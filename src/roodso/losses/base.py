@@ -22,7 +22,7 @@ from roodso.losses.region import Region
 __all__ = ["ConicRows", "Loss", "Problem"]
 
 
-class Loss(BaseEstimator, ABC):  # type: ignore[misc]
+class Loss(BaseEstimator, ABC):
     """Base of all losses: a scikit-learn style container of parameters."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Problem(ABC):
         return None
 
     def complete(self, x: Array, xi: Array, weights: Array) -> Array:
-        """z = (x, the internal variables that are best for the weighted points)."""
+        """Z = (x, the internal variables that are best for the weighted points)."""
         return x
 
     def conic_rows(self, xi: Array) -> ConicRows | None:

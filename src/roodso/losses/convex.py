@@ -122,9 +122,7 @@ class ConvexLoss(Loss):
 class CallableProblem(Problem):
     """A convex loss given by two vectorised callables."""
 
-    def __init__(
-        self, value: Any, subgradient: Any, region: Region, convex_in_xi: bool
-    ) -> None:
+    def __init__(self, value: Any, subgradient: Any, region: Region, convex_in_xi: bool) -> None:
         self._value = value
         self._subgradient = subgradient
         self.region = region

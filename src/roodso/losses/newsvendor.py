@@ -1,4 +1,4 @@
-r"""The multi-item newsvendor (paper, eq:multi_newsvendor):
+r"""The multi-item newsvendor (paper, eq:multi_newsvendor).
 
 .. math:: f(x, \xi) = -p^\top \min(x, \xi) + c^\top x + h^\top (x - \xi)^+ + b^\top (\xi - x)^+
                     = (c - p - b)^\top x + b^\top \xi + (p + b + h)^\top (x - \xi)^+ .
@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from roodso._typing import Array
+from roodso._typing import Array, BoolArray
 from roodso._validation import as_vector
 from roodso.losses.base import ConicRows, Loss, Problem, weighted_quantile
 from roodso.losses.region import Region, check_constraints
@@ -81,15 +81,15 @@ class Newsvendor(Loss):
         _require(p + b + h >= 0, "price + backorder + holding must be >= 0", p + b + h)
         _require(low >= 0, "lower must be >= 0", low)
         _require(high >= low, "upper must be >= lower", high)
-        unbounded = np.isinf(high)
-        _require((c + h >= 0) | ~unbounded, "cost + holding must be >= 0 without upper", c + h)
+        finite = np.isfinite(high)
+        _require((c + h >= 0) | finite, "cost + holding must be >= 0 without upper", c + h)
         terms = _Terms(p, c, h, b)
         bound = _valid_upper(terms, low, high, A_ub, b_ub, lower, upper)
         region = Region.box(low, bound).with_inequality(A_ub, b_ub)
         return NewsvendorProblem(terms, region)
 
 
-def _require(holds: Array, rule: str, values: Array) -> None:
+def _require(holds: BoolArray, rule: str, values: Array) -> None:
     if not np.all(holds):
         item = int(np.flatnonzero(~np.asarray(holds))[0])
         raise ValueError(f"Newsvendor: {rule}, got {values[item]:g} for item {item}")
@@ -195,8 +195,11 @@ class NewsvendorProblem(Problem):
         t = self.terms
         eye_o = sparse.eye(n * d)
         A_z = sparse.vstack(
-            [np.tile(t.slope, (n, 1)), sparse.kron(np.ones((n, 1)), sparse.eye(d))]
-            + [sparse.csc_matrix((n * d, d))]
+            [
+                np.tile(t.slope, (n, 1)),
+                sparse.kron(np.ones((n, 1)), sparse.eye(d)),
+                sparse.csc_matrix((n * d, d)),
+            ]
         )
         A_t = sparse.vstack([-sparse.eye(n), sparse.csc_matrix((2 * n * d, n))])
         A_o = sparse.vstack([sparse.kron(sparse.eye(n), t.kink[None, :]), -eye_o, -eye_o])

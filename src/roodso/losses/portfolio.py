@@ -1,4 +1,4 @@
-r"""The mean-CVaR portfolio (paper, eq:portfolio), z = (x, tau):
+r"""The mean-CVaR portfolio (paper, eq:portfolio) in z = (x, tau).
 
 .. math:: f((x, \tau), \xi) = -x^\top \xi
           + \delta_1 \Big[ \tau + \tfrac1{\delta_2} (-x^\top \xi - \tau)^+ \Big],
@@ -42,7 +42,8 @@ class CVaRPortfolio(Loss):
     >>> import numpy as np
     >>> loss = CVaRPortfolio(risk_aversion=1.0, tail=0.5)
     >>> problem = loss.bind(np.array([-0.1, 0.0]), np.array([0.2, 0.1]))
-    >>> problem.values(np.array([1.0, 0.0, 0.0]), np.array([[0.2, 0.1], [-0.1, 0.0]])).round(3).tolist()
+    >>> returns = np.array([[0.2, 0.1], [-0.1, 0.0]])
+    >>> problem.values(np.array([1.0, 0.0, 0.0]), returns).round(3).tolist()
     [-0.2, 0.3]
     """
 

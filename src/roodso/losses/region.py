@@ -1,4 +1,4 @@
-r"""Where decisions may lie: a box cut by linear constraints,
+r"""Where decisions may lie: a box cut by linear constraints.
 
 .. math:: \mathcal X = \{ z : l \le z \le u, \; A z \le b, \; A_e z = b_e \},
 
@@ -9,7 +9,7 @@ that the solver states is one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import clarabel
 import numpy as np
@@ -20,6 +20,13 @@ from roodso._typing import Array
 from roodso.exceptions import SolverError
 
 __all__ = ["Region", "check_constraints"]
+
+
+class ConicRowSink(Protocol):
+    """What takes rows: `roodso.solver.conic.ConicProgramme`."""
+
+    def add_rows(self, kind: str, parts: dict[str, Any], right: Array) -> slice:
+        """Add rows to the blocks named."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,15 @@ class Region:
         if result.status != 0:
             raise SolverError("a linear programme over the decisions failed", str(result.message))
         return result
+
+    def add_rows(self, programme: ConicRowSink, name: str) -> None:
+        """Add the region's rows to a programme whose block ``name`` is u = (z - lower) / side."""
+        n = self.dimension
+        A_eq, A_ub = self.A_eq * self.side, self.A_ub * self.side
+        programme.add_rows("zero", {name: A_eq}, self.b_eq - self.A_eq @ self.lower)
+        programme.add_rows("nonnegative", {name: A_ub}, self.b_ub - self.A_ub @ self.lower)
+        box = np.vstack([-np.eye(n), np.eye(n)])
+        programme.add_rows("nonnegative", {name: box}, np.repeat([0.0, 1.0], n))
 
     def some_point(self) -> Array:
         """A feasible point; `ValueError` where there is none."""

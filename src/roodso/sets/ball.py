@@ -1,9 +1,9 @@
 r"""Support measure clustering: the smallest ball that holds most sources (paper, section 2.2).
 
-The dual QP (eq:dual_SMC_quadratic), with K the Gram matrix of the sources' mean embeddings, is
+The dual QP (eq:dual_SMC_quadratic), with K the sources' Gram matrix, is
 
 .. math:: \max_\alpha \; -\alpha^\top K \alpha + \alpha^\top \mathrm{diag}(K)
-          \quad \text{s.t.} \quad 0 \le \alpha_i \le \tfrac1{M\nu}, \; \textstyle\sum_i \alpha_i = 1.
+          \quad \text{s.t.} \quad 0 \le \alpha_i \le \tfrac1{M\nu}, \; \sum_i \alpha_i = 1.
 
 Its solution gives the centre :math:`\mu_c = \sum_i \alpha_i \mu_i` and squared distances
 :math:`D_i = K_{ii} - 2 (K\alpha)_i + \alpha^\top K \alpha`.
@@ -32,13 +32,13 @@ from roodso.kernels import as_kernel, median_bandwidth
 from roodso.sets.uncertainty import MEMBERSHIP_TOLERANCE, UncertaintySet
 from roodso.sources import Sources
 
-__all__ = ["SupportMeasureBall", "solve_dual", "squared_distances_to_centre"]
+__all__ = ["SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
 
 #: alpha within this share of its bound 1/(M nu) of 0 or of the bound counts as there.
 _ALPHA_TOLERANCE = 1e-7
 
 
-class SupportMeasureBall(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class SupportMeasureBall(OutlierMixin, BaseEstimator):
     """The paper's uncertainty set, and a detector of anomalous groups.
 
     Parameters
@@ -80,12 +80,12 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> shops = {i: rng.normal(size=(40, 2)) for i in range(9)}
-    >>> shops["odd"] = rng.normal(5.0, 1.0, size=(40, 2))
-    >>> ball = SupportMeasureBall(nu=0.15).fit(shops)
-    >>> [label for label, out in zip(ball.labels_, ball.exterior_) if out]
-    ['odd']
-    >>> ball.predict([rng.normal(size=(40, 2)), rng.normal(5.0, 1.0, size=(40, 2))]).tolist()
+    >>> shops = {i: rng.normal(rng.uniform(-1, 1, 2), 1.0, (40, 2)) for i in range(19)}
+    >>> shops["odd"] = rng.normal(5.0, 1.0, (40, 2))
+    >>> ball = SupportMeasureBall(nu=0.1).fit(shops)
+    >>> ball.labels_[ball.distances_.argmax()]
+    'odd'
+    >>> ball.predict([rng.normal(0.0, 1.0, (40, 2)), rng.normal(5.0, 1.0, (40, 2))]).tolist()
     [1, -1]
     """
 
@@ -171,7 +171,7 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         sources = embedding.sources
         bound = 1.0 / (sources.n_sources * self.nu)
         alpha = solve_dual(gram, self.nu)
-        squared = squared_distances_to_centre(gram, alpha)
+        squared = squared_distances_to_center(gram, alpha)
         self.uncertainty_set_ = UncertaintySet.ball(
             alpha,
             squared_radius(squared, self.nu),
@@ -234,7 +234,7 @@ def _is_one_table(samples: Any) -> bool:
     return isinstance(samples, np.ndarray) and samples.ndim == 2
 
 
-def squared_distances_to_centre(gram: Array, alpha: Array) -> Array:
+def squared_distances_to_center(gram: Array, alpha: Array) -> Array:
     """D_i = K_ii - 2 (K alpha)_i + alpha' K alpha, clipped at 0 against rounding."""
     products = gram @ alpha
     squared: Array = np.diag(gram) - 2 * products + alpha @ products

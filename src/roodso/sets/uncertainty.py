@@ -1,6 +1,6 @@
 r"""What the adversary may choose: the product of learning, the input of optimisation.
 
-With anchors :math:`\mu_k = \sum_i W_{ki} \hat\mu_i` (mixtures of the sources' embeddings), the set is
+With anchors :math:`\mu_k = \sum_i W_{ki} \hat\mu_i` (mixtures of the sources' embeddings) it is
 
 .. math:: \mathcal{U} = \Big\{ P : \big| \mu_P - \textstyle\sum_k a_k \mu_k \big| \le R
           \text{ for some } a \in \mathcal{A} \Big\}, \quad

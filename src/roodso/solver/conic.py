@@ -104,9 +104,7 @@ class ConicProgramme:
                 diagonal[self._columns[name]] = entries
             P = sparse.diags(diagonal, format="csc")
         right = np.concatenate(self._rights)
-        self._solution = solve_conic(
-            self._cost, self._matrix(), right, self._cones, tol=tol, P=P
-        )
+        self._solution = solve_conic(self._cost, self._matrix(), right, self._cones, tol=tol, P=P)
 
     def _matrix(self) -> sparse.csc_matrix:
         """All parts as one sparse matrix: their entries, moved to where they belong."""
@@ -186,9 +184,7 @@ def _clarabel(
         P = sparse.csc_matrix((len(c), len(c)))
     named = [_CLARABEL[kind](int(size) if kind != "power" else size) for kind, size in cones]
     result = clarabel.DefaultSolver(P, c, A, b, named, settings).solve()
-    return ConicSolution(
-        np.asarray(result.x), np.asarray(result.z), str(result.status), "Clarabel"
-    )
+    return ConicSolution(np.asarray(result.x), np.asarray(result.z), str(result.status), "Clarabel")
 
 
 def _clarabel_regularized(

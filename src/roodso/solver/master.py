@@ -91,7 +91,7 @@ class Cuts:
         return not bool(keep.all())
 
     def minorant(self, weights: Array) -> tuple[float, Array]:
-        """sum of weights times cuts: value at z = 0 and slope."""
+        """Sum of weights times cuts: value at z = 0 and slope."""
         return float(weights @ self.constant), weights @ self.slope
 
 
@@ -156,7 +156,8 @@ class Master:
             Relative, in units of ``unit``.
         """
         p = ConicProgramme()
-        self._add_decision(p)
+        p.add_columns("u", np.zeros(self.region.dimension))
+        self.region.add_rows(p, "u")
         hull = self._add_witness(p, F_anchors)
         point_rows = self._add_cuts(p, cuts, F_points)
         anchor_rows = self._add_cuts(p, anchor_cuts, F_anchors)
@@ -180,16 +181,6 @@ class Master:
             conic_weights=[weights(rows) for rows in conic_rows],
             mixture=np.ones(1) if hull is None else weights(hull),
         )
-
-    def _add_decision(self, p: ConicProgramme) -> None:
-        """u = (z - lower) / side in [0, 1], and the side constraints."""
-        region, n = self.region, self.region.dimension
-        p.add_columns("u", np.zeros(n))
-        A_eq, A_ub = region.A_eq * region.side, region.A_ub * region.side
-        p.add_rows("zero", {"u": A_eq}, region.b_eq - region.A_eq @ region.lower)
-        p.add_rows("nonnegative", {"u": A_ub}, region.b_ub - region.A_ub @ region.lower)
-        box = np.vstack([-np.eye(n), np.eye(n)])
-        p.add_rows("nonnegative", {"u": box}, np.repeat([0.0, 1.0], n))
 
     def _add_witness(self, p: ConicProgramme, F_anchors: Array) -> slice | None:
         """max_a sum_k a_k F_k y + R |y| + beta; returns the rows whose multipliers are a."""

@@ -212,23 +212,28 @@ class _Rows:
         self.anchor_weights = programme.anchor_weights()
 
     def add_points(self, chosen: IntArray, z: Array) -> bool:
-        """Add rows at support points, linearised at ``z``; say whether that added anything."""
+        """Add rows at support points; say whether that added anything.
+
+        A new point of a loss with conic rows gets those. All else is linearised at ``z``, also a
+        point whose conic rows the solver did not meet accurately.
+        """
         problem, support = self.programme.problem, self.programme.support
         fresh = np.setdiff1d(chosen, self.points)
         if len(fresh):
             columns = self.programme.embedding.columns(fresh)
             self.columns = np.asfortranarray(np.hstack([self.columns, columns]))
             self.points = np.concatenate([self.points, fresh])
-        if problem.prefers_conic_rows:
-            if len(fresh):
-                rows = problem.conic_rows(support[fresh])
-                assert rows is not None
-                self.conic.append((np.arange(len(self.points) - len(fresh), len(self.points)), rows))
-            return len(fresh) > 0
+        linear = chosen
+        if problem.prefers_conic_rows and len(fresh):
+            rows = problem.conic_rows(support[fresh])
+            assert rows is not None
+            self.conic.append((np.arange(len(self.points) - len(fresh), len(self.points)), rows))
+            linear = np.setdiff1d(chosen, fresh)
         order = np.argsort(self.points)
-        owner = order[np.searchsorted(self.points, chosen, sorter=order)]
-        xi = support[chosen]
-        self.cuts.add(owner, z, problem.values(z, xi), problem.slopes(z, xi))
+        owner = order[np.searchsorted(self.points, linear, sorter=order)]
+        xi = support[linear]
+        if len(linear):
+            self.cuts.add(owner, z, problem.values(z, xi), problem.slopes(z, xi))
         return len(chosen) > 0
 
     def anchor_costs(self, z: Array) -> Array:
@@ -253,19 +258,21 @@ class _Rows:
         self.anchor_cuts.drop_idle(_PATIENCE)
         if not self.cuts.drop_idle(_PATIENCE):
             return
-        used = np.unique(self.cuts.owner)
+        used = np.unique(np.concatenate([self.cuts.owner, *(owners for owners, _ in self.conic)]))
         if len(used) < len(self.points):
             self.points = self.points[used]
             self.columns = np.asfortranarray(self.columns[:, used])
             self.cuts.owner = np.searchsorted(used, self.cuts.owner)
+            self.conic = [(np.searchsorted(used, owners), rows) for owners, rows in self.conic]
 
     def shares(self, solution: MasterSolution) -> Shares:
         """The multipliers, as probabilities by active point and by anchor."""
-        n_anchors = self.anchor_weights.shape[1]
-        points = np.bincount(self.cuts.owner, solution.cut_weights, len(self.points))
+        points = np.zeros(len(self.points))
+        np.add.at(points, self.cuts.owner, solution.cut_weights)
         for (owners, _), weights in zip(self.conic, solution.conic_weights, strict=True):
             points[owners] += weights
-        anchors = np.bincount(self.anchor_cuts.owner, solution.anchor_cut_weights, n_anchors)
+        anchors = np.zeros(self.anchor_weights.shape[1])
+        np.add.at(anchors, self.anchor_cuts.owner, solution.anchor_cut_weights)
         total = points.sum() + anchors.sum()
         if not total > 0:
             raise SolverError("the master programme returned no multipliers")

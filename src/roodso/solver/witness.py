@@ -16,6 +16,7 @@ import numpy as np
 
 from roodso._typing import Array, IntArray
 from roodso.embedding import Embedding
+from roodso.sets.mixtures import largest_mixture
 from roodso.sets.uncertainty import UncertaintySet
 
 __all__ = ["RKHSFunction", "best_multiple", "support_function"]
@@ -65,7 +66,7 @@ class RKHSFunction:
         gram = embedding.gram
         products = coefficients @ embedding.means[index] + gram @ source_coefficients
         squared = coefficients @ values[index] + source_coefficients @ products
-        norm = float(np.sqrt(max(squared, 0.0)))
+        norm = float(np.sqrt(max(float(squared), 0.0)))
         return cls(index, coefficients, source_coefficients, values, products, norm)
 
     def times(self, factor: float) -> RKHSFunction:
@@ -84,26 +85,6 @@ def support_function(uncertainty: UncertaintySet, g: RKHSFunction) -> float:
     """max_a sum_k a_k <g, mu_k> + R |g|: the largest E_P g over the set."""
     products = uncertainty.mixtures @ g.source_products
     return largest_mixture(products, uncertainty.cap)[0] + uncertainty.radius * g.norm
-
-
-def largest_mixture(values: Array, cap: float) -> tuple[float, Array]:
-    """max of sum_k a_k values_k over the simplex with a_k <= cap, and the a.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> value, mixture = largest_mixture(np.array([1.0, 3.0, 2.0]), cap=0.5)
-    >>> value, mixture.tolist()
-    (2.5, [0.0, 0.5, 0.5])
-    """
-    mixture = np.zeros(len(values))
-    left = 1.0
-    for k in np.argsort(-values, kind="stable"):
-        mixture[k] = min(cap, left)
-        left -= mixture[k]
-        if left <= 0:
-            break
-    return float(mixture @ values), mixture
 
 
 def best_multiple(

@@ -1,0 +1,1 @@
+"""Robust out-of-distribution stochastic optimisation: decide where no data exist yet."""

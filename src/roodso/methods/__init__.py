@@ -1,0 +1,1 @@
+"""Estimators: each joins an uncertainty set, a loss and the solver."""

@@ -1,0 +1,1 @@
+"""The solver: rows, master, certificate, solution."""

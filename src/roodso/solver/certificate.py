@@ -1,0 +1,144 @@
+r"""Bounds recomputed from scratch: what is certified, whatever the loop believed.
+
+**Upper.** For any decision z in X and any witness g,
+
+.. math:: \max_{P \in \mathcal U} \mathrm{E}_P f(z, \cdot)
+          \le \max_a \textstyle\sum_k a_k \langle g, \mu_k \rangle + R |g|
+              + \max_l \big( f(z, v_l) - g(v_l) \big),
+
+and the worst case at z is at least the optimum. z is projected onto X, g's kernel values are
+computed anew.
+
+**Lower.** For any distribution P in the set, :math:`\min_{z \in X} \mathrm{E}_P f(z, \cdot)` is at
+most the optimum. The master's multipliers give a P_w that lies on the boundary up to the solver's
+accuracy. It is pulled towards the mixture of anchors it is near to, P_a, which lies inside:
+:math:`P' = (1 - \lambda) P_w + \lambda P_a` is at distance :math:`(1 - \lambda) |\mu_w - \mu_a|`.
+Below E_P' f lies an affine function of z (the multipliers' combination of cuts, which are valid for
+every z), and its minimum over X, stated by a dual-feasible value, is the bound. Where that leaves a
+gap, E_P' f itself is minimised over X (`roodso.solver.average`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roodso._typing import Array
+from roodso.sets.mixtures import into_capped_simplex
+from roodso.solver.average import minimize_over_mixtures
+from roodso.solver.rows import LoopResult, Programme
+from roodso.solver.witness import RKHSFunction, best_multiple
+
+__all__ = ["Certificate", "certify", "certify_upper", "pull_inside"]
+
+#: P' is pulled this much further than the distances say, relative to R: more than their rounding.
+_MARGIN = 1e-10
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Two true bounds on the discretised programme, and what proves them.
+
+    Attributes
+    ----------
+    z : ndarray
+        The decision with internal variables, in X.
+    upper, lower : float
+    g : RKHSFunction
+        The witness; with ``beta`` it majorises the loss at every support point.
+    beta : float
+    weights : ndarray of shape (L,)
+        A distribution on the support points, inside the set, whose best decision costs ``lower``
+        or more.
+    mixture : ndarray of shape (K,)
+        The anchors' mixture that the distribution is within R of.
+    """
+
+    z: Array
+    upper: float
+    lower: float
+    g: RKHSFunction
+    beta: float
+    weights: Array
+    mixture: Array
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower) / max(1, |upper|)."""
+        return (self.upper - self.lower) / max(1.0, abs(self.upper))
+
+
+def certify(programme: Programme, result: LoopResult, tol: float) -> Certificate:
+    """Recompute both bounds from the loop's decision, witness and multipliers."""
+    z, upper, g, beta = certify_upper(programme, result.z, result.g)
+    weights, mixture, minorant = pull_inside(programme, result, z)
+    region = programme.problem.region
+    lower = minorant[0] + region.minimize_linear(minorant[1])
+    if upper - lower > tol * max(1.0, abs(upper)):
+        lower = max(lower, _minimum_average(programme, weights, z, minorant, upper, tol))
+    return Certificate(z, upper, lower, g, beta, weights, mixture)
+
+
+def certify_upper(
+    programme: Programme, z: Array, g: RKHSFunction
+) -> tuple[Array, float, RKHSFunction, float]:
+    """Project z, evaluate g anew, and state the bound: z, upper, g and beta."""
+    z = programme.problem.region.project(z)
+    g = RKHSFunction.build(programme.embedding, g.index, g.coefficients, g.source_coefficients)
+    costs = programme.problem.values(z, programme.support)
+    factor, upper = best_multiple(programme.uncertainty, g, costs, 1.0)
+    g = g.times(factor)
+    return z, upper, g, float((costs - g.values).max())
+
+
+def pull_inside(
+    programme: Programme, result: LoopResult, z: Array
+) -> tuple[Array, Array, tuple[float, Array]]:
+    """Pull the loop's distribution into the set; returns it, its mixture and a minorant."""
+    uncertainty = programme.uncertainty
+    mixture = into_capped_simplex(result.mixture, uncertainty.cap)
+    anchor = programme.anchor_weights() @ mixture
+    weights = np.maximum(result.weights, 0.0)
+    weights = weights / weights.sum()
+    index = np.flatnonzero(weights != 0)
+    away = RKHSFunction.build(
+        programme.embedding, index, weights[index], -mixture @ uncertainty.mixtures
+    )
+    pull = 0.0
+    if away.norm > uncertainty.radius * (1 - _MARGIN):
+        pull = 1.0 - uncertainty.radius * (1 - _MARGIN) / away.norm
+    weights *= 1.0 - pull
+    weights[: len(anchor)] += pull * anchor
+    # E_P' f >= (1 - pull) (combination of cuts) + pull (linearisation of E_anchor f at z).
+    samples = programme.embedding.sources.samples
+    slope = programme.problem.mean_slope(z, samples, anchor)
+    constant = float(anchor @ programme.problem.values(z, samples) - slope @ z)
+    below = (
+        (1.0 - pull) * result.minorant[0] + pull * constant,
+        (1.0 - pull) * result.minorant[1] + pull * slope,
+    )
+    return weights, mixture, below
+
+
+def _minimum_average(
+    programme: Programme,
+    weights: Array,
+    z: Array,
+    minorant: tuple[float, Array],
+    upper: float,
+    tol: float,
+) -> float:
+    """A lower bound on min_z E_P f, by minimising it."""
+    used = np.flatnonzero(weights)
+    xi, shares = programme.support[used], weights[used]
+    return minimize_over_mixtures(
+        programme.problem,
+        xi,
+        shares[:, None],
+        cap=1.0,
+        start=z,
+        tol=0.1 * tol,
+        first_cut=minorant,
+        enough=upper - 0.5 * tol * max(1.0, abs(upper)),
+    ).lower
