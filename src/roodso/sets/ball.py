@@ -82,7 +82,7 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> shops = {i: rng.normal(rng.uniform(-1, 1, 2), 1.0, (40, 2)) for i in range(19)}
     >>> shops["odd"] = rng.normal(5.0, 1.0, (40, 2))
-    >>> ball = SupportMeasureBall(nu=0.1).fit(shops)
+    >>> ball = SupportMeasureBall(nu=0.2).fit(shops)
     >>> ball.labels_[ball.distances_.argmax()]
     'odd'
     >>> ball.predict([rng.normal(0.0, 1.0, (40, 2)), rng.normal(5.0, 1.0, (40, 2))]).tolist()
