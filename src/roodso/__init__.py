@@ -1,1 +1,23 @@
 """Robust out-of-distribution stochastic optimisation: decide where no data exist yet."""
+
+from roodso import datasets, losses, sets
+from roodso.exceptions import (
+    ConvergenceWarning,
+    DegenerateDataWarning,
+    RooDSOWarning,
+    SolverError,
+)
+from roodso.methods import RooDSO
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConvergenceWarning",
+    "DegenerateDataWarning",
+    "RooDSO",
+    "RooDSOWarning",
+    "SolverError",
+    "datasets",
+    "losses",
+    "sets",
+]

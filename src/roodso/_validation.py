@@ -16,6 +16,7 @@ __all__ = [
     "check_integer",
     "check_jobs",
     "check_real",
+    "check_seed",
     "check_table",
 ]
 
@@ -71,6 +72,17 @@ def check_jobs(n_jobs: Any) -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
     return max(1, cores + 1 + n_jobs)
+
+
+def check_seed(random_state: Any) -> None:
+    """Refuse what cannot seed a numpy Generator."""
+    try:
+        np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "random_state must be None, a whole number >= 0 or a numpy Generator, "
+            f"got {random_state!r}"
+        ) from None
 
 
 def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False) -> Array:

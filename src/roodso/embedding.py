@@ -86,14 +86,17 @@ class Embedding:
     Attributes
     ----------
     space : KernelSpace
+    support : ndarray of shape (L, d)
+        Where the means are known, in the user's units, unrounded; the N samples come first.
     points : ndarray of shape (L, d)
-        Where the means are known, in the kernel's coordinates; the N samples come first.
+        The same points in the kernel's coordinates.
     means : ndarray of shape (L, M)
         E, the value of each source's mean embedding at each point.
     sources : Sources
     """
 
     space: KernelSpace
+    support: Array
     points: Array
     means: Array
     sources: Sources
@@ -108,14 +111,15 @@ class Embedding:
         means = source_means(
             space.kernel, samples, sources.codes, sources.n_sources, drawn, n_jobs=n_jobs
         )
-        return cls(space, np.vstack([samples, drawn]), means, sources)
+        support = np.vstack([sources.samples, extra])
+        return cls(space, support, np.vstack([samples, drawn]), means, sources)
 
     def extended(self, extra: Array, *, n_jobs: int = 1) -> Embedding:
         """The same embedding known at further points (user's units) besides."""
         drawn = self.space.coordinates(extra)
         means = self.means_at(drawn, n_jobs=n_jobs)
-        points = np.vstack([self.points, drawn])
-        return Embedding(self.space, points, np.vstack([self.means, means]), self.sources)
+        support, points = np.vstack([self.support, extra]), np.vstack([self.points, drawn])
+        return Embedding(self.space, support, points, np.vstack([self.means, means]), self.sources)
 
     def means_at(self, points: Array, *, n_jobs: int = 1) -> Array:
         """All sources' mean embeddings at points in the kernel's coordinates: (m, M)."""

@@ -9,6 +9,7 @@ by whatever internal variables the loss needs (tau of the CVaR).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,15 @@ class Problem(ABC):
     def conic_rows(self, xi: Array) -> ConicRows | None:
         """The rows f(z, xi_l) <= t_l in conic form, where the loss has one."""
         return None
+
+    def at(self, x: Array) -> Problem:
+        """The problem with the decision fixed at x, for asking what x costs at worst.
+
+        Bounds and side constraints on x are dropped; a loss that means nothing elsewhere refuses.
+        """
+        fixed = copy(self)
+        fixed.region = self.region.fixed(x)
+        return fixed
 
     @property
     def prefers_conic_rows(self) -> bool:

@@ -119,7 +119,16 @@ class ConvexLoss(Loss):
         )
 
 
-class CallableProblem(Problem):
+class _BoundedProblem(Problem):
+    """A loss that promises a meaning within its bounds only."""
+
+    def at(self, x: Array) -> Problem:
+        if (x < self.region.lower).any() or (x > self.region.upper).any():
+            raise ValueError(f"x must be within the bounds of ConvexLoss, got {x.tolist()}")
+        return super().at(x)
+
+
+class CallableProblem(_BoundedProblem):
     """A convex loss given by two vectorised callables."""
 
     def __init__(self, value: Any, subgradient: Any, region: Region, convex_in_xi: bool) -> None:
@@ -136,7 +145,7 @@ class CallableProblem(Problem):
         return _checked(self._subgradient(z, xi), (len(xi), len(z)), "subgradient")
 
 
-class ExpressionProblem(Problem):
+class ExpressionProblem(_BoundedProblem):
     """A convex loss given by a function that builds a cvxpy expression."""
 
     prefers_conic_rows = True

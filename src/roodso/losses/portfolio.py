@@ -108,6 +108,11 @@ class CVaRProblem(Problem):
         tau = weighted_quantile(-(xi @ x), weights, 1.0 - self.tail)
         return np.append(x, tau)
 
+    def at(self, x: Array) -> Problem:
+        if (x < 0).any() or abs(x.sum() - 1.0) > 1e-6:
+            raise ValueError(f"x must be non-negative and add up to one, got {x.tolist()}")
+        return super().at(x)
+
     def conic_rows(self, xi: Array) -> ConicRows:
         # -xi'x + a tau - t <= 0;  -(1 + a/tail) xi'x + (a - a/tail) tau - t <= 0.
         a, steep = self.aversion, self.aversion / self.tail

@@ -32,8 +32,9 @@ from roodso.solver.witness import RKHSFunction, best_multiple
 
 __all__ = ["Certificate", "certify", "certify_upper", "pull_inside"]
 
-#: P' is pulled this much further than the distances say, relative to R: more than their rounding.
-_MARGIN = 1e-10
+#: A distribution counts as inside where |mu_P - mu_a|^2 <= R^2 (1 - 1e-10) - 1e-14 C: rounding in
+#: squared distances is a few 1e-16 C, so whoever recomputes them finds it inside as well.
+_RELATIVE_MARGIN, _ABSOLUTE_MARGIN = 1e-10, 1e-14
 
 
 @dataclass(frozen=True)
@@ -96,27 +97,29 @@ def pull_inside(
     programme: Programme, result: LoopResult, z: Array
 ) -> tuple[Array, Array, tuple[float, Array]]:
     """Pull the loop's distribution into the set; returns it, its mixture and a minorant."""
-    uncertainty = programme.uncertainty
-    mixture = into_capped_simplex(result.mixture, uncertainty.cap)
-    anchor = programme.anchor_weights() @ mixture
-    weights = np.maximum(result.weights, 0.0)
-    weights = weights / weights.sum()
-    index = np.flatnonzero(weights != 0)
-    away = RKHSFunction.build(
-        programme.embedding, index, weights[index], -mixture @ uncertainty.mixtures
+    uncertainty, shares = programme.uncertainty, result.shares
+    mixture = into_capped_simplex(shares.mixture, uncertainty.cap)
+    in_sources = (shares.anchors - mixture) @ uncertainty.mixtures
+    away = RKHSFunction.build(programme.embedding, result.points, shares.points, in_sources)
+    bound = uncertainty.kernel.bound
+    safe = uncertainty.radius**2 * (1 - _RELATIVE_MARGIN) - _ABSOLUTE_MARGIN * bound
+    keep = 1.0
+    if away.norm**2 > safe:
+        keep = float(np.sqrt(max(safe, 0.0))) / away.norm
+    anchor_weights = programme.anchor_weights()
+    weights = np.zeros(len(programme.support))
+    weights[: len(anchor_weights)] = anchor_weights @ (
+        keep * shares.anchors + (1.0 - keep) * mixture
     )
-    pull = 0.0
-    if away.norm > uncertainty.radius * (1 - _MARGIN):
-        pull = 1.0 - uncertainty.radius * (1 - _MARGIN) / away.norm
-    weights *= 1.0 - pull
-    weights[: len(anchor)] += pull * anchor
-    # E_P' f >= (1 - pull) (combination of cuts) + pull (linearisation of E_anchor f at z).
+    weights[result.points] += keep * shares.points
+    # E_P' f >= keep (combination of cuts) + (1 - keep) (linearization of E_a f at z).
     samples = programme.embedding.sources.samples
+    anchor = anchor_weights @ mixture
     slope = programme.problem.mean_slope(z, samples, anchor)
     constant = float(anchor @ programme.problem.values(z, samples) - slope @ z)
     below = (
-        (1.0 - pull) * result.minorant[0] + pull * constant,
-        (1.0 - pull) * result.minorant[1] + pull * slope,
+        keep * result.minorant[0] + (1.0 - keep) * constant,
+        keep * result.minorant[1] + (1.0 - keep) * slope,
     )
     return weights, mixture, below
 

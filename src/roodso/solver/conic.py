@@ -7,6 +7,7 @@ is trusted: callers recompute what they report (`roodso.solver.certificate`).
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +95,7 @@ class ConicProgramme:
         self._n_rows = rows.stop
         return rows
 
-    def solve(self, tol: float = 1e-9) -> None:
+    def solve(self, tol: float = 1e-9, time_limit: float = np.inf) -> None:
         """Solve; then read ``programme[name]``, ``multipliers(rows)`` and ``value``."""
         self._cost = np.concatenate(self._costs)
         P = None
@@ -104,7 +105,9 @@ class ConicProgramme:
                 diagonal[self._columns[name]] = entries
             P = sparse.diags(diagonal, format="csc")
         right = np.concatenate(self._rights)
-        self._solution = solve_conic(self._cost, self._matrix(), right, self._cones, tol=tol, P=P)
+        self._solution = solve_conic(
+            self._cost, self._matrix(), right, self._cones, tol, P, time_limit
+        )
 
     def _matrix(self) -> sparse.csc_matrix:
         """All parts as one sparse matrix: their entries, moved to where they belong."""
@@ -141,14 +144,19 @@ def solve_conic(
     A: sparse.csc_matrix,
     b: Array,
     cones: list[tuple[str, float]],
-    *,
     tol: float = 1e-9,
     P: sparse.csc_matrix | None = None,
+    time_limit: float = np.inf,
 ) -> ConicSolution:
     """Solve, falling back as far as needed; `SolverError` when nothing gives finite numbers."""
     statuses = []
+    started = time.monotonic()
     for attempt in (_clarabel, _clarabel_regularized, _scs):
-        solution = attempt(c, A, b, cones, tol, P)
+        left = time_limit - (time.monotonic() - started)
+        if left <= 0:
+            statuses.append("time limit")
+            break
+        solution = attempt(c, A, b, cones, tol, P, left)
         if solution is not None and _usable(solution):
             return solution
         statuses.append("not applicable" if solution is None else solution.status)
@@ -173,11 +181,13 @@ def _clarabel(
     cones: list[tuple[str, float]],
     tol: float,
     P: sparse.csc_matrix | None,
+    time_limit: float,
     **changes: Any,
 ) -> ConicSolution:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    settings.time_limit = time_limit
     for name, value in changes.items():
         setattr(settings, name, value)
     if P is None:
@@ -194,6 +204,7 @@ def _clarabel_regularized(
     cones: list[tuple[str, float]],
     tol: float,
     P: sparse.csc_matrix | None,
+    time_limit: float,
 ) -> ConicSolution:
     return _clarabel(
         c,
@@ -202,6 +213,7 @@ def _clarabel_regularized(
         cones,
         max(tol, 1e-8),
         P,
+        time_limit,
         static_regularization_constant=1e-7,
         max_step_fraction=0.95,
         iterative_refinement_max_iter=50,
@@ -216,6 +228,7 @@ def _scs(
     cones: list[tuple[str, float]],
     tol: float,
     P: sparse.csc_matrix | None,
+    time_limit: float,
 ) -> ConicSolution | None:
     if any(kind not in _SCS for kind, _ in cones):
         return None
@@ -231,9 +244,9 @@ def _scs(
     data = {"A": sparse.csc_matrix(A[order]), "b": b[order], "c": c}
     if P is not None:
         data["P"] = sparse.triu(P, format="csc")
-    solver = scs.SCS(
-        data, cone, verbose=False, eps_abs=max(tol, 1e-8), eps_rel=max(tol, 1e-8), max_iters=200_000
-    )
+    limits = {"max_iters": 200_000, "time_limit_secs": min(time_limit, 1e6)}
+    accuracy = {"eps_abs": max(tol, 1e-8), "eps_rel": max(tol, 1e-8)}
+    solver = scs.SCS(data, cone, verbose=False, **accuracy, **limits)
     result = solver.solve()
     z = np.empty(len(b))
     z[order] = result["y"]

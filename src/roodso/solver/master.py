@@ -9,9 +9,9 @@ With active points :math:`v_p`, anchors :math:`\mu_k` and g in their span, the p
    \mathrm{E}_k[f] \text{ cuts} \le \langle g, \mu_k \rangle + \beta, \quad z \in \mathcal X .
 
 The part of g outside the span changes none of the inner products and only adds to |g|, so this is
-exact whatever the number of support points. With the Gram matrix of the spanning functions factored
-as F F' (pivoted Cholesky, rank revealing) and y the coordinates of g, inner products are F y and
-|g| = |y|: linear rows and one second-order cone. The aggregated rows, one per anchor, follow from
+exact whatever the number of support points. With F the coordinates of the spanning functions and y
+those of g in an orthonormal basis (`roodso.solver.basis`), inner products are F y and |g| = |y|:
+linear rows and one second-order cone. The aggregated rows, one per anchor, follow from
 the point rows; they bound the first master from below.
 
 For A = {a in the simplex, a <= cap} the first term is min_q q + cap sum_k (<g, mu_k> - q)^+.
@@ -23,38 +23,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.lapack import dpstrf
 
 from roodso._typing import Array, IntArray
 from roodso.losses.base import ConicRows
 from roodso.losses.region import Region
 from roodso.solver.conic import ConicProgramme
 
-__all__ = ["Cuts", "Master", "MasterSolution", "factor_gram"]
+__all__ = ["Cuts", "Master", "MasterSolution"]
 
-#: Functions whose distance to the span of those before is below the square root of this (relative
-#: to C) are not given a coordinate of their own; it costs the optimum as little.
-_RANK_TOLERANCE = 1e-13
 #: A cut with a smaller multiplier is idle; multipliers add up to one.
 _IDLE = 1e-9
-
-
-def factor_gram(gram: Array) -> Array:
-    """F (n, r) with F F' equal to ``gram`` up to rounding: pivoted Cholesky.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> F = factor_gram(np.ones((2, 2)))
-    >>> F.shape, np.allclose(F @ F.T, 1)
-    ((2, 1), True)
-    """
-    n = len(gram)
-    factor, pivots, rank, _ = dpstrf(gram, lower=1, tol=_RANK_TOLERANCE * np.diag(gram).max())
-    rows = np.tril(factor)[:, : max(rank, 1)]
-    result = np.empty((n, rows.shape[1]))
-    result[pivots - 1] = rows
-    return result
 
 
 class Cuts:
@@ -126,6 +104,10 @@ class Master:
     shift, unit : float
         Costs enter as (f - shift) / unit and decisions as shares of the box's sides, so that the
         solver sees numbers near one.
+    tol : float
+        Relative, in units of ``unit``.
+    time_limit : float
+        Seconds.
     """
 
     region: Region
@@ -133,6 +115,8 @@ class Master:
     cap: float
     shift: float
     unit: float
+    tol: float = 1e-9
+    time_limit: float = np.inf
 
     def solve(
         self,
@@ -141,7 +125,6 @@ class Master:
         cuts: Cuts,
         anchor_cuts: Cuts,
         conic: list[tuple[IntArray, ConicRows]],
-        tol: float,
     ) -> MasterSolution:
         """Solve with the rows given.
 
@@ -152,8 +135,6 @@ class Master:
         F_anchors : ndarray of shape (K, r)
         cuts, anchor_cuts : Cuts
         conic : list of (rows of F_points, ConicRows)
-        tol : float
-            Relative, in units of ``unit``.
         """
         p = ConicProgramme()
         p.add_columns("u", np.zeros(self.region.dimension))
@@ -165,7 +146,7 @@ class Master:
             self._add_conic(p, str(number), F_points[owners], rows)
             for number, (owners, rows) in enumerate(conic)
         ]
-        p.solve(tol)
+        p.solve(self.tol, self.time_limit)
 
         def weights(rows: slice) -> Array:
             return np.maximum(p.multipliers(rows), 0.0)

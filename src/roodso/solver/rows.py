@@ -15,14 +15,18 @@ chosen. Ten violated neighbours would teach the master no more than one.
 Rows whose multiplier is zero are dropped only after the master's value has risen. The value of the
 remaining rows is then that of the last master, which is above all earlier ones, so no set of rows
 can come back and the loop cannot cycle.
+
+The paper's own rules (Algorithm 2: seeds drawn at random, the most violated rows first, a tolerance
+on the violation, nothing dropped) are a matter of `LoopOptions`. Its first master may be unbounded,
+for which the paper has no branch; the aggregated row of each anchor, E_k f(z, .) <= <g, mu_k> +
+beta, which the others imply, is always there and bounds it.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +35,8 @@ from roodso.embedding import Embedding
 from roodso.exceptions import SolverError
 from roodso.losses.base import ConicRows, Problem
 from roodso.sets.uncertainty import UncertaintySet
-from roodso.solver.master import Cuts, Master, MasterSolution, factor_gram
+from roodso.solver.basis import Basis, Shares, Span
+from roodso.solver.master import Cuts, Master, MasterSolution
 from roodso.solver.witness import RKHSFunction, best_multiple
 
 __all__ = ["LoopOptions", "LoopResult", "Programme", "WarmStart", "generate_rows"]
@@ -53,14 +58,16 @@ class Programme:
     problem : Problem
     uncertainty : UncertaintySet
     embedding : Embedding
-    support : ndarray of shape (L, d)
-        Support points in the user's units, samples first.
     """
 
     problem: Problem
     uncertainty: UncertaintySet
     embedding: Embedding
-    support: Array
+
+    @property
+    def support(self) -> Array:
+        """Support points in the user's units, samples first: (L, d)."""
+        return self.embedding.support
 
     def anchor_weights(self) -> Array:
         """Each anchor's own distribution over the samples: (N, K)."""
@@ -99,6 +106,15 @@ class LoopOptions:
         Rounds; points added per round.
     time_limit : float
         Seconds.
+    seeds : ndarray of int, optional
+        Support points to begin with; by default the costliest ones at the first decision.
+    all_rows : bool
+        Begin with all support points.
+    epsilon : float, optional
+        Follow the paper's Algorithm 2: take the most violated rows, drop none, and stop when none
+        is violated by more than this.
+    conic : bool
+        Use the loss's own conic rows wherever it has them, rather than where it prefers them.
     progress : callable or None
     """
 
@@ -106,6 +122,10 @@ class LoopOptions:
     max_iter: int = 500
     max_rows: int = 30
     time_limit: float = np.inf
+    seeds: IntArray | None = None
+    all_rows: bool = False
+    epsilon: float | None = None
+    conic: bool = False
     progress: Progress | None = None
 
 
@@ -121,91 +141,41 @@ class LoopResult:
         The witness that proves it.
     upper, lower : float
         The loop's own bounds.
-    weights : ndarray of shape (L,)
-        The last master's worst-case distribution, on all support points.
-    mixture : ndarray of shape (K,)
-        The mixture of anchors it is near to.
+    points : ndarray of int, shape (P,)
+        Support points with a row in the last master.
+    shares : Shares
+        The last master's worst-case distribution on these points and the anchors.
     minorant : tuple of float and ndarray
-        The multipliers' combination of cuts: below E_weights[f(z, .)] for every z.
+        The multipliers' combination of cuts: below the distribution's mean cost for every z.
     rounds : int
     status : str
-        "optimal", "iteration limit", "time limit" or "stalled".
-    active : ndarray of int
-        Support points with a row in the last master.
+        "optimal", or why it stopped before.
     """
 
     z: Array
     g: RKHSFunction
     upper: float
     lower: float
-    weights: Array
-    mixture: Array
+    points: IntArray
+    shares: Shares
     minorant: tuple[float, Array]
     rounds: int
     status: str
-    active: IntArray
 
-
-class Basis(Protocol):
-    """Where the witness may lie."""
-
-    def coordinates(self, points: IntArray, columns: Array) -> tuple[Array, Array]:
-        """Coordinates of the active points' kernel functions (P, r) and of the anchors (K, r)."""
-
-    def direction(
-        self, solution: MasterSolution, points: IntArray, columns: Array, shares: Shares
-    ) -> RKHSFunction:
-        """A positive multiple of the master's witness, or a function of norm 0 where it is 0."""
-
-
-@dataclass(frozen=True)
-class Shares:
-    """The master's multipliers as probabilities: they add up to one.
-
-    Attributes
-    ----------
-    points : ndarray of shape (P,)
-        Of the active points.
-    anchors : ndarray of shape (K,)
-        Of the anchors' own distributions, from the aggregated rows.
-    mixture : ndarray of shape (K,)
-        The mixture of anchors that the distribution is near to.
-    """
-
-    points: Array
-    anchors: Array
-    mixture: Array
-
-
-class SpanBasis:
-    """The span of the active points and the anchors: exact."""
-
-    def __init__(self, programme: Programme) -> None:
-        self.embedding = programme.embedding
-        self.uncertainty = programme.uncertainty
-
-    def coordinates(self, points: IntArray, columns: Array) -> tuple[Array, Array]:
-        """See `Basis.coordinates`."""
-        cross = self.embedding.means[points] @ self.uncertainty.mixtures.T
-        gram = np.block([[columns[points], cross], [cross.T, self.uncertainty.anchor_gram]])
-        F = factor_gram(gram)
-        return F[: len(points)], F[len(points) :]
-
-    def direction(
-        self, solution: MasterSolution, points: IntArray, columns: Array, shares: Shares
-    ) -> RKHSFunction:
-        """See `Basis.direction`: mu_w - mu_a, from the multipliers."""
-        in_sources = (shares.anchors - shares.mixture) @ self.uncertainty.mixtures
-        return RKHSFunction.build(self.embedding, points, shares.points, in_sources, columns)
+    @property
+    def active(self) -> IntArray:
+        """Support points that mattered: what a neighbouring programme should begin with."""
+        return self.points[self.shares.points > 0]
 
 
 class _Rows:
-    """The rows of the master: active points with their kernel columns, and cuts."""
+    """The rows of the master: active points, and their cuts or conic rows."""
 
-    def __init__(self, programme: Programme) -> None:
+    def __init__(self, programme: Programme, basis: Basis, conic: bool) -> None:
         self.programme = programme
+        self.basis = basis
+        self.use_conic = conic or programme.problem.prefers_conic_rows
         self.points: IntArray = np.empty(0, dtype=np.intp)
-        self.columns = np.empty((len(programme.support), 0), order="F")
         self.conic: list[tuple[IntArray, ConicRows]] = []
         self.cuts = Cuts(programme.problem.region.dimension)
         self.anchor_cuts = Cuts(programme.problem.region.dimension)
@@ -214,25 +184,24 @@ class _Rows:
     def add_points(self, chosen: IntArray, z: Array) -> bool:
         """Add rows at support points; say whether that added anything.
 
-        A new point of a loss with conic rows gets those. All else is linearised at ``z``, also a
+        A new point of a loss with conic rows gets those. All else is linearized at ``z``, also a
         point whose conic rows the solver did not meet accurately.
         """
         problem, support = self.programme.problem, self.programme.support
         fresh = np.setdiff1d(chosen, self.points)
-        if len(fresh):
-            columns = self.programme.embedding.columns(fresh)
-            self.columns = np.asfortranarray(np.hstack([self.columns, columns]))
-            self.points = np.concatenate([self.points, fresh])
         linear = chosen
-        if problem.prefers_conic_rows and len(fresh):
-            rows = problem.conic_rows(support[fresh])
-            assert rows is not None
-            self.conic.append((np.arange(len(self.points) - len(fresh), len(self.points)), rows))
-            linear = np.setdiff1d(chosen, fresh)
-        order = np.argsort(self.points)
-        owner = order[np.searchsorted(self.points, linear, sorter=order)]
-        xi = support[linear]
+        if len(fresh):
+            self.basis.extend(fresh)
+            self.points = np.concatenate([self.points, fresh])
+            rows = problem.conic_rows(support[fresh]) if self.use_conic else None
+            if rows is not None:
+                first = len(self.points) - len(fresh)
+                self.conic.append((np.arange(first, len(self.points)), rows))
+                linear = np.setdiff1d(chosen, fresh)
         if len(linear):
+            order = np.argsort(self.points)
+            owner = order[np.searchsorted(self.points, linear, sorter=order)]
+            xi = support[linear]
             self.cuts.add(owner, z, problem.values(z, xi), problem.slopes(z, xi))
         return len(chosen) > 0
 
@@ -261,7 +230,7 @@ class _Rows:
         used = np.unique(np.concatenate([self.cuts.owner, *(owners for owners, _ in self.conic)]))
         if len(used) < len(self.points):
             self.points = self.points[used]
-            self.columns = np.asfortranarray(self.columns[:, used])
+            self.basis.retain(used)
             self.cuts.owner = np.searchsorted(used, self.cuts.owner)
             self.conic = [(np.searchsorted(used, owners), rows) for owners, rows in self.conic]
 
@@ -279,7 +248,7 @@ class _Rows:
         return Shares(points / total, anchors / total, solution.mixture / solution.mixture.sum())
 
     def minorant(self, solution: MasterSolution, z: Array) -> tuple[float, Array]:
-        """The multipliers' combination of all rows; conic rows are linearised at ``z``."""
+        """The multipliers' combination of all rows; conic rows are linearized at ``z``."""
         constant, slope = self.cuts.minorant(solution.cut_weights)
         more, more_slope = self.anchor_cuts.minorant(solution.anchor_cut_weights)
         constant, slope = constant + more, slope + more_slope
@@ -316,7 +285,8 @@ def generate_rows(
     -------
     LoopResult
     """
-    return _Loop(programme, options, basis or SpanBasis(programme)).run(warm)
+    basis = basis or Span(programme.embedding, programme.uncertainty)
+    return _Loop(programme, options, basis).run(warm)
 
 
 class _Loop:
@@ -326,111 +296,121 @@ class _Loop:
         self.programme = programme
         self.options = options
         self.basis = basis
-        self.rows = _Rows(programme)
+        self.rows = _Rows(programme, basis, options.conic)
         self.upper, self.lower = np.inf, -np.inf
+        self.started = time.monotonic()
+        self.stalled = 0
 
     def run(self, warm: WarmStart | None) -> LoopResult:
         """Alternate between master and points until the bounds meet."""
         costs = self._begin(warm)
-        started, stalled = time.monotonic(), 0
+        result: LoopResult | None = None
         for rounds in range(1, self.options.max_iter + 1):
-            solution = self._solve_master(costs)
-            shares = self.rows.shares(solution)
+            try:
+                solution = self._solve_master(costs)
+                shares = self.rows.shares(solution)
+            except SolverError as error:
+                if result is None:
+                    raise
+                logger.warning("round %d: %s", rounds, error)
+                return replace(result, status=f"solver failure ({error.status})")
             z = self.programme.problem.region.project(solution.z)
             costs = self.programme.problem.values(z, self.programme.support)
-            h = self.basis.direction(solution, self.rows.points, self.rows.columns, shares)
+            h = self.basis.direction(solution.y, self.rows.points, shares)
             at_master = solution.norm / h.norm if h.norm > 0 else 0.0
             self._improve_upper(z, h, costs, at_master)
             risen = solution.value > self.lower + 1e-9 * (1.0 + abs(solution.value))
             self.lower = max(self.lower, solution.value)
-            status = self._judge(rounds, started, stalled)
+            excess = costs - at_master * h.values - solution.beta
+            status = self._judge(rounds, float(excess.max()))
+            result = self._result(solution, shares, rounds, status or "iteration limit")
             if status:
                 break
-            self.rows.count_idle(solution)
-            if risen:
-                self.rows.drop_idle()
-            excess = costs - at_master * h.values - solution.beta
+            if self.options.epsilon is None:
+                self.rows.count_idle(solution)
+                if risen:
+                    self.rows.drop_idle()
             added = self._add_rows(z, excess, h.times(at_master), solution.beta)
-            stalled = 0 if added and risen else stalled + 1
-        else:
-            status = "iteration limit"
-        return self._result(solution, shares, rounds, status)
+            self.stalled = 0 if added and risen else self.stalled + 1
+        assert result is not None
+        return result
 
     def _begin(self, warm: WarmStart | None) -> Array:
-        """First rows: the aggregated ones, the costliest points, and the warm start's."""
+        """First rows: the aggregated ones, seeds or the costliest points, the warm start's."""
         programme = self.programme
         z = programme.start() if warm is None else programme.problem.region.project(warm.z)
         costs = programme.problem.values(z, programme.support)
-        chosen = self._choose(costs - costs.min(), 0.0)
+        if self.options.all_rows:
+            chosen = np.arange(len(programme.support))
+        elif self.options.seeds is not None:
+            chosen = np.unique(self.options.seeds)
+        else:
+            chosen = self._choose(costs - costs.min(), 0.0)
         if warm is not None:
             chosen = np.union1d(chosen, warm.points)
         self.rows.add_points(chosen, z)
-        self.rows.add_anchors(z, self.rows.anchor_costs(z), np.arange(self.n_anchors))
+        everyone = np.arange(programme.uncertainty.n_anchors)
+        self.rows.add_anchors(z, self.rows.anchor_costs(z), everyone)
         return costs
-
-    @property
-    def n_anchors(self) -> int:
-        return self.programme.uncertainty.n_anchors
 
     def _solve_master(self, costs: Array) -> MasterSolution:
         """Solve, with costs scaled by their present range."""
-        unit = float(np.ptp(costs)) or 1.0
         uncertainty, rows = self.programme.uncertainty, self.rows
         master = Master(
             self.programme.problem.region,
             uncertainty.radius,
             uncertainty.cap,
             shift=float(costs.mean()),
-            unit=unit,
+            unit=float(np.ptp(costs)) or 1.0,
+            tol=min(1e-9, 1e-3 * self.options.tol),
+            time_limit=self.options.time_limit - (time.monotonic() - self.started),
         )
-        F_points, F_anchors = self.basis.coordinates(rows.points, rows.columns)
-        tol = min(1e-9, 1e-3 * self.options.tol)
-        return master.solve(F_points, F_anchors, rows.cuts, rows.anchor_cuts, rows.conic, tol)
+        F_points, F_anchors = self.basis.coordinates()
+        return master.solve(F_points, F_anchors, rows.cuts, rows.anchor_cuts, rows.conic)
 
     def _improve_upper(self, z: Array, h: RKHSFunction, costs: Array, start: float) -> None:
         t, upper = best_multiple(self.programme.uncertainty, h, costs, start)
         if upper < self.upper:
             self.upper, self.z, self.g = upper, z, h.times(t)
 
-    def _judge(self, rounds: int, started: float, stalled: int) -> str:
+    def _judge(self, rounds: int, violation: float) -> str:
         """Why to stop, or an empty string."""
         gap = (self.upper - self.lower) / max(1.0, abs(self.upper))
+        n_points = len(self.rows.points)
         logger.debug(
             "round %d: %d points, upper %.10g, lower %.10g, gap %.2e",
-            rounds,
-            len(self.rows.points),
-            self.upper,
-            self.lower,
-            gap,
+            *(rounds, n_points, self.upper, self.lower, gap),
         )
         if self.options.progress is not None:
             details = {"round": rounds, "upper": self.upper, "lower": self.lower, "gap": gap}
             self.options.progress("rows", None, details)
-        if gap <= self.options.tol:
+        epsilon = self.options.epsilon
+        if gap <= self.options.tol or (epsilon is not None and violation <= epsilon):
             return "optimal"
-        if time.monotonic() - started > self.options.time_limit:
+        if time.monotonic() - self.started > self.options.time_limit:
             return "time limit"
-        return "stalled" if stalled > _STALLS else ""
+        return "stalled" if self.stalled > _STALLS else ""
 
     def _add_rows(self, z: Array, excess: Array, g: RKHSFunction, beta: float) -> bool:
         """Add the rows that the present point violates; say whether there were any."""
+        epsilon = self.options.epsilon
         threshold = 0.1 * self.options.tol * max(1.0, abs(self.upper))
         products = self.programme.uncertainty.mixtures @ g.source_products
         costs = self.rows.anchor_costs(z)
         violated = np.flatnonzero(costs - products - beta > threshold)
         if len(violated):
             self.rows.add_anchors(z, costs, violated)
-        chosen = self._choose(excess, threshold)
+        if epsilon is None:
+            chosen = self._choose(excess, threshold)
+        else:
+            chosen = _worst(excess, np.flatnonzero(excess > epsilon), self.options.max_rows)
         # Points that have rows already cost no new column: all that are violated get a cut.
         again = self.rows.points[excess[self.rows.points] > threshold]
         return self.rows.add_points(np.union1d(chosen, again), z) or len(violated) > 0
 
     def _choose(self, excess: Array, threshold: float) -> IntArray:
         """Violated points, worst first, each deducting from its neighbours' excess."""
-        candidates = np.flatnonzero(excess > threshold)
-        pool = 20 * self.options.max_rows
-        if len(candidates) > pool:
-            candidates = candidates[np.argpartition(-excess[candidates], pool)[:pool]]
+        candidates = _worst(excess, np.flatnonzero(excess > threshold), 20 * self.options.max_rows)
         left = excess[candidates].copy()
         points = self.programme.embedding.points
         kernel = self.programme.embedding.space.kernel
@@ -448,19 +428,21 @@ class _Loop:
     def _result(
         self, solution: MasterSolution, shares: Shares, rounds: int, status: str
     ) -> LoopResult:
-        weights = np.zeros(len(self.programme.support))
-        weights[self.rows.points] += shares.points
-        n_samples = self.programme.embedding.sources.n_samples
-        weights[:n_samples] += self.rows.anchor_weights @ shares.anchors
         return LoopResult(
             z=self.z,
             g=self.g,
             upper=self.upper,
             lower=self.lower,
-            weights=weights,
-            mixture=shares.mixture,
+            points=self.rows.points,
+            shares=shares,
             minorant=self.rows.minorant(solution, self.z),
             rounds=rounds,
             status=status,
-            active=self.rows.points[shares.points > 0],
         )
+
+
+def _worst(excess: Array, candidates: IntArray, count: int) -> IntArray:
+    """The ``count`` candidates of largest excess."""
+    if len(candidates) <= count:
+        return candidates
+    return candidates[np.argpartition(-excess[candidates], count)[:count]]

@@ -16,6 +16,7 @@ import numpy as np
 
 from roodso._typing import Array, IntArray
 from roodso.embedding import Embedding
+from roodso.expansion import KernelExpansion
 from roodso.sets.mixtures import largest_mixture
 from roodso.sets.uncertainty import UncertaintySet
 
@@ -79,6 +80,17 @@ class RKHSFunction:
             factor * self.source_products,
             abs(factor) * self.norm,
         )
+
+    def expanded(self, embedding: Embedding) -> KernelExpansion:
+        """The same function by its kernel expansion in the user's units, alone and portable."""
+        sources = embedding.sources
+        coefficients = np.zeros(len(embedding.points))
+        shares = self.source_coefficients / sources.sizes
+        coefficients[: sources.n_samples] = shares[sources.codes]
+        np.add.at(coefficients, self.index, self.coefficients)
+        used = np.flatnonzero(coefficients)
+        points = embedding.support[used]
+        return KernelExpansion(embedding.space, points, coefficients[used], self.norm)
 
 
 def support_function(uncertainty: UncertaintySet, g: RKHSFunction) -> float:

@@ -1,0 +1,115 @@
+"""What all methods share: data at the door, a decision with the user's names, a score."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from roodso._typing import Array
+from roodso._validation import check_table
+from roodso.exceptions import ConvergenceWarning
+from roodso.losses.base import Loss, Problem
+from roodso.solver.solution import Solution
+from roodso.sources import Sources, match_columns
+
+__all__ = ["DecisionMaker"]
+
+
+class DecisionMaker(BaseEstimator, ABC):
+    """Base of the methods: estimators whose fit ends in a decision.
+
+    Attributes
+    ----------
+    decision_ : ndarray of shape (n,) or Series
+        In the user's units; a Series where the data had column names and there is one decision
+        per column.
+    objective_ : float
+        Certified upper bound on the worst-case expected loss.
+    solution_ : Solution
+    """
+
+    # Without this, scikit-learn would not hand groups on where its metadata routing is enabled.
+    __metadata_request__fit = {"groups": True}
+
+    loss: Any
+    solution_: Solution
+    decision_: Array | pd.Series
+    objective_: float
+    _problem: Problem
+
+    def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:
+        """Learn from samples of M sources and decide.
+
+        Parameters
+        ----------
+        X : (N, d) array or DataFrame, or mapping or sequence of (n_i, d) tables
+        y : ignored
+        groups : sequence of length N
+            The source of each row, where ``X`` is stacked.
+
+        Returns
+        -------
+        self
+        """
+        self._validate()
+        self._fit(Sources.from_data(X, groups))
+        return self
+
+    @abstractmethod
+    def _validate(self) -> None:
+        """Check the parameters before any work."""
+
+    @abstractmethod
+    def _fit(self, sources: Sources) -> None:
+        """Learn and solve; ends with `_finish`."""
+
+    def _check_loss(self) -> Loss:
+        if not isinstance(self.loss, Loss):
+            raise TypeError(
+                "loss must be a roodso loss (Newsvendor, CVaRPortfolio, ConvexLoss), "
+                f"got {self.loss!r}"
+            )
+        return self.loss
+
+    def _finish(self, sources: Sources, problem: Problem, solution: Solution) -> None:
+        """Set the results that all methods have, and say where the solver fell short."""
+        self._problem = problem
+        self._names = sources.names
+        self.n_features_in_ = sources.n_columns
+        if sources.names is not None:
+            self.feature_names_in_ = np.asarray(sources.names, dtype=object)
+        self.solution_ = solution
+        self.decision_ = solution.decision.copy()
+        if sources.names is not None and problem.n_decisions == sources.n_columns:
+            self.decision_ = pd.Series(self.decision_, index=list(sources.names), name="decision")
+        self.objective_ = solution.upper_bound
+        if solution.status not in ("optimal", "stopped by epsilon"):
+            warnings.warn(
+                f"the solver stopped with status {solution.status!r} at a certified relative gap "
+                f"of {solution.gap:.2g}; both bounds hold",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Minus the mean loss of the decision on new data: higher is better.
+
+        Internal variables of the loss are those that are best for the new data given the decision
+        (tau of the CVaR).
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        y : ignored
+        """
+        check_is_fitted(self, "solution_")
+        table = check_table(match_columns(X, self._names), "X", width=self.n_features_in_)
+        weights = np.full(len(table), 1.0 / len(table))
+        z = self._problem.complete(self.solution_.decision, table, weights)
+        return -float(self._problem.values(z, table).mean())

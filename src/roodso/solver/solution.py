@@ -1,0 +1,109 @@
+"""What the solver hands to everything else: a decision, two bounds, and what proves them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from roodso._typing import Array, IntArray
+from roodso.expansion import KernelExpansion
+
+__all__ = ["Solution", "Witness"]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A function g in the RKHS and a constant beta that together majorize the cost.
+
+    Since f(x, v) <= g(v) + beta at every support point v, no distribution on them within R of the
+    centre costs more than <g, mu_c> + R |g| + beta: anyone can check that.
+
+    Attributes
+    ----------
+    g : KernelExpansion
+        ``g.points`` (P, d) in the user's units, ``g.coefficients`` (P,) and ``g.norm``.
+    beta : float
+    """
+
+    g: KernelExpansion
+    beta: float
+
+    def __call__(self, points: Array) -> Array:
+        """G + beta at points (m, d) given in the user's units."""
+        return self.g(points) + self.beta
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A decision with its certificate.
+
+    Attributes
+    ----------
+    decision : ndarray of shape (n,)
+    internal : ndarray
+        Internal variables of the loss (tau of the CVaR), often none.
+    upper_bound, lower_bound : float
+        True bounds on the optimal worst case over the support points; ``upper_bound`` also bounds
+        the worst case of this very decision.
+    status : str
+        "optimal" where the gap is within the tolerance; otherwise why the solver stopped.
+    iterations : int
+    support : ndarray of shape (L, d)
+        Support points in the user's units: the samples in the order given, then the drawn points.
+    worst_case_weights : ndarray of shape (L,)
+        A distribution on them, inside the set, that no decision brings below ``lower_bound``.
+    mixture : ndarray of shape (K,)
+        The allowed mixture of the set's anchors within R of which it lies; [1] for a ball.
+    witness : Witness or None
+        Proves ``upper_bound``. None at radius 0, where only mixtures of the sources themselves are
+        in the set and the bound is the worst one's mean cost.
+    box : BoxBound or None
+        What is known of the worst case over the whole box, where that was asked for.
+    timings : dict
+        Seconds by stage.
+    """
+
+    decision: Array
+    internal: Array
+    upper_bound: float
+    lower_bound: float
+    status: str
+    iterations: int
+    support: Array
+    worst_case_weights: Array
+    mixture: Array
+    witness: Witness | None
+    active: IntArray = field(repr=False)
+    origin: IntArray = field(repr=False)
+    labels: tuple[Hashable, ...] = field(repr=False)
+    names: tuple[str, ...] | None = field(default=None, repr=False)
+    box: Any = None
+    timings: dict[str, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap: (upper - lower) / max(1, |upper|)."""
+        return (self.upper_bound - self.lower_bound) / max(1.0, abs(self.upper_bound))
+
+    def worst_case(self) -> pd.DataFrame:
+        """The worst-case distribution as a table, heaviest point first.
+
+        Returns
+        -------
+        DataFrame
+            One row for each support point that has weight: its weight, the source it is from
+            (None for drawn points) and its coordinates.
+        """
+        rows = np.flatnonzero(self.worst_case_weights > 0)
+        rows = rows[np.argsort(-self.worst_case_weights[rows], kind="stable")]
+        labels = [*self.labels, None]
+        names = self.names or tuple(f"x{j}" for j in range(self.support.shape[1]))
+        table = pd.DataFrame(self.support[rows], columns=list(names), index=rows)
+        sources = pd.Series([labels[code] for code in self.origin[rows]], rows, dtype=object)
+        table.insert(0, "source", sources)
+        table.insert(0, "weight", self.worst_case_weights[rows])
+        return table
