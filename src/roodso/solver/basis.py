@@ -62,8 +62,8 @@ class Basis(Protocol):
     def coordinates(self) -> tuple[Array, Array]:
         """Coordinates of the active points' kernel functions (P, r) and of the anchors (K, r)."""
 
-    def direction(self, y: Array, points: IntArray, shares: Shares) -> RKHSFunction:
-        """A positive multiple of the master's witness, whose coordinates are y."""
+    def witnesses(self, y: Array, points: IntArray, shares: Shares) -> list[RKHSFunction]:
+        """The master's witness, up to positive factors, from y and perhaps from multipliers."""
 
 
 class Span:
@@ -91,15 +91,29 @@ class Span:
         gram = np.block(
             [[self.columns[self.points], cross], [cross.T, self.uncertainty.anchor_gram]]
         )
-        factor, pivots = pivoted_cholesky(gram)
-        F = np.empty_like(factor)
-        F[pivots] = factor
+        self._factor, self._pivots = pivoted_cholesky(gram)
+        F = np.empty_like(self._factor)
+        F[self._pivots] = self._factor
         return F[: len(self.points)], F[len(self.points) :]
 
-    def direction(self, y: Array, points: IntArray, shares: Shares) -> RKHSFunction:
-        """See `Basis.direction`: mu_w - mu_a, straight from the multipliers."""
+    def witnesses(self, y: Array, points: IntArray, shares: Shares) -> list[RKHSFunction]:
+        """See `Basis.witnesses`: mu_w - mu_a straight from the multipliers, and by y.
+
+        In exact arithmetic they agree. The first is immune to an ill-conditioned Gram matrix, the
+        second to multipliers of which a degenerate master determines few digits.
+        """
         in_sources = (shares.anchors - shares.mixture) @ self.uncertainty.mixtures
-        return RKHSFunction.build(self.embedding, points, shares.points, in_sources, self.columns)
+        rank = len(y)
+        coefficients = np.zeros(len(points) + self.uncertainty.n_anchors)
+        coefficients[self._pivots[:rank]] = solve_triangular(
+            self._factor[:rank], y, lower=True, trans="T"
+        )
+        by_y, by_y_in_sources = np.split(coefficients, [len(points)])
+        by_y_in_sources = by_y_in_sources @ self.uncertainty.mixtures
+        return [
+            RKHSFunction.build(self.embedding, points, c, in_s, self.columns)
+            for c, in_s in ((shares.points, in_sources), (by_y, by_y_in_sources))
+        ]
 
 
 class Fixed:
@@ -136,11 +150,11 @@ class Fixed:
         """See `Basis.coordinates`."""
         return self.F_points, self.F_anchors
 
-    def direction(self, y: Array, points: IntArray, shares: Shares) -> RKHSFunction:
-        """See `Basis.direction`: the witness itself."""
+    def witnesses(self, y: Array, points: IntArray, shares: Shares) -> list[RKHSFunction]:
+        """See `Basis.witnesses`: the witness itself."""
         coefficients = solve_triangular(self.triangle, y, lower=True, trans="T")
         none = np.zeros(self.embedding.sources.n_sources)
-        return RKHSFunction.build(self.embedding, self.pivots, coefficients, none, self.columns)
+        return [RKHSFunction.build(self.embedding, self.pivots, coefficients, none, self.columns)]
 
 
 def pivoted_cholesky(gram: Array) -> tuple[Array, IntArray]:

@@ -188,6 +188,10 @@ def _clarabel(
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
     settings.time_limit = time_limit
+    # Masters are small and dense: the plain factorisation is two to seven times as fast as the
+    # threaded one, and gives the same answer whatever the number of cores.
+    settings.direct_solve_method = "qdldl"
+    settings.max_threads = 1
     for name, value in changes.items():
         setattr(settings, name, value)
     if P is None:

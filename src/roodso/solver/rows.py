@@ -316,12 +316,10 @@ class _Loop:
                 return replace(result, status=f"solver failure ({error.status})")
             z = self.programme.problem.region.project(solution.z)
             costs = self.programme.problem.values(z, self.programme.support)
-            h = self.basis.direction(solution.y, self.rows.points, shares)
-            at_master = solution.norm / h.norm if h.norm > 0 else 0.0
-            self._improve_upper(z, h, costs, at_master)
+            g = self._improve_upper(solution, shares, z, costs)
             risen = solution.value > self.lower + 1e-9 * (1.0 + abs(solution.value))
             self.lower = max(self.lower, solution.value)
-            excess = costs - at_master * h.values - solution.beta
+            excess = costs - g.values - solution.beta
             status = self._judge(rounds, float(excess.max()))
             result = self._result(solution, shares, rounds, status or "iteration limit")
             if status:
@@ -330,7 +328,7 @@ class _Loop:
                 self.rows.count_idle(solution)
                 if risen:
                     self.rows.drop_idle()
-            added = self._add_rows(z, excess, h.times(at_master), solution.beta)
+            added = self._add_rows(z, excess, g, solution.beta)
             self.stalled = 0 if added and risen else self.stalled + 1
         assert result is not None
         return result
@@ -368,10 +366,20 @@ class _Loop:
         F_points, F_anchors = self.basis.coordinates()
         return master.solve(F_points, F_anchors, rows.cuts, rows.anchor_cuts, rows.conic)
 
-    def _improve_upper(self, z: Array, h: RKHSFunction, costs: Array, start: float) -> None:
-        t, upper = best_multiple(self.programme.uncertainty, h, costs, start)
-        if upper < self.upper:
-            self.upper, self.z, self.g = upper, z, h.times(t)
+    def _improve_upper(
+        self, solution: MasterSolution, shares: Shares, z: Array, costs: Array
+    ) -> RKHSFunction:
+        """Take the better upper bound; returns the master's witness, at the master's norm."""
+        uncertainty, best, witness = self.programme.uncertainty, np.inf, None
+        for h in self.basis.witnesses(solution.y, self.rows.points, shares):
+            at_master = solution.norm / h.norm if h.norm > 0 else 0.0
+            t, upper = best_multiple(uncertainty, h, costs, at_master)
+            if upper < self.upper:
+                self.upper, self.z, self.g = upper, z, h.times(t)
+            if upper < best or witness is None:
+                best, witness = upper, h.times(at_master)
+        assert witness is not None
+        return witness
 
     def _judge(self, rounds: int, violation: float) -> str:
         """Why to stop, or an empty string."""
