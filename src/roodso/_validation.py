@@ -109,8 +109,11 @@ def check_table(table: Any, name: str, *, width: int | None = None, min_rows: in
     A column of booleans is accepted as zeros and ones, as pandas and numpy do.
     """
     try:
-        array = np.asarray(table, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(table)
+        if array.dtype.kind in "mMc":  # which float64 would take without a word
+            raise TypeError(f"got {array.dtype}")
+        array = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{name} must hold numbers only: {error}") from None
     if array.ndim != 2:
         hint = "; for one column use x.reshape(-1, 1)" if array.ndim == 1 else ""

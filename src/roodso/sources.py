@@ -71,6 +71,11 @@ class Sources:
             return X
         if _is_stacked(X):
             return cls._from_stacked(X, groups)
+        if not isinstance(X, (Mapping, Sequence)) or isinstance(X, (str, bytes)):
+            raise TypeError(
+                "X must be a table (array or DataFrame) with groups, or a mapping or sequence of "
+                f"tables, got {type(X).__name__}"
+            )
         if groups is not None:
             raise ValueError(
                 "groups must be None where X is a mapping or a sequence of tables "
@@ -78,12 +83,7 @@ class Sources:
             )
         if isinstance(X, Mapping):
             return cls._from_tables(list(X.keys()), list(X.values()))
-        if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
-            return cls._from_tables(list(range(len(X))), list(X))
-        raise TypeError(
-            "X must be a table (array or DataFrame) with groups, or a mapping or sequence of "
-            f"tables, got {type(X).__name__}"
-        )
+        return cls._from_tables(list(range(len(X))), list(X))
 
     @classmethod
     def _from_stacked(cls, X: Any, groups: Any) -> Sources:
@@ -93,7 +93,7 @@ class Sources:
                 "mapping or sequence of tables instead of X. Inside GridSearchCV, call "
                 "sklearn.set_config(enable_metadata_routing=True) so that groups reach fit"
             )
-        samples = check_table(X, "X")
+        samples = check_table(X, "X").copy()  # what the user does to X later changes nothing
         labels = np.asarray(groups, dtype=object)
         if labels.shape != (len(samples),):
             raise ValueError(
@@ -103,7 +103,11 @@ class Sources:
         order: dict[Hashable, int] = {}
         codes = np.empty(len(samples), dtype=np.intp)
         for row, label in enumerate(labels.tolist()):
-            if label is None or label != label:  # a missing value is the one unequal to itself
+            if not _is_hashable(label):
+                raise TypeError(
+                    f"groups must hold text, numbers or dates, got {label!r} in row {row}"
+                )
+            if _is_missing(label):
                 raise ValueError(f"groups must not hold missing values, got {label!r} in row {row}")
             codes[row] = order.setdefault(label, len(order))
         return cls(samples, codes, tuple(order), column_names(X))
@@ -121,7 +125,7 @@ class Sources:
             checked.append(
                 check_table(table, where, width=checked[0].shape[1] if checked else None)
             )
-            names = names or column_names(table)
+            names = names or column_names(table, where)
         codes = np.repeat(np.arange(len(tables)), [len(table) for table in checked])
         return cls(np.vstack(checked), codes, tuple(labels), names)
 
@@ -163,14 +167,39 @@ def _is_stacked(X: Any) -> bool:
         return True
     if isinstance(X, Sequence) and not isinstance(X, (str, bytes)) and len(X) > 0:
         first = X[0]
-        return isinstance(first, Sequence) and not isinstance(first, str) and np.ndim(first) == 1
+        return _is_row(first) and not any(_is_row(cell) or np.ndim(cell) for cell in first)
     return False
 
 
-def column_names(X: Any) -> tuple[str, ...] | None:
+def _is_row(cells: Any) -> bool:
+    return isinstance(cells, Sequence) and not isinstance(cells, (str, bytes)) and len(cells) > 0
+
+
+def _is_hashable(label: Any) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN and NaT, which are unequal to themselves, and pandas' NA, which will not say."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
+
+
+def column_names(X: Any, where: str = "X") -> tuple[str, ...] | None:
     """Column names of a DataFrame, as text; None for anything else."""
     columns = getattr(X, "columns", None)
-    return None if columns is None else tuple(str(column) for column in columns)
+    if columns is None:
+        return None
+    names = tuple(str(column) for column in columns)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{where} must have distinct column names, got {list(names)}")
+    return names
 
 
 def match_columns(X: Any, names: tuple[str, ...] | None, where: str = "X") -> Any:
@@ -178,7 +207,7 @@ def match_columns(X: Any, names: tuple[str, ...] | None, where: str = "X") -> An
 
     Data without names (arrays) pass unchanged: their order is taken on trust.
     """
-    given = column_names(X)
+    given = column_names(X, where)
     if given is None or names is None or given == names:
         return X
     if sorted(given) != sorted(names):
