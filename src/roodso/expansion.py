@@ -103,7 +103,8 @@ class KernelExpansion:
 
     @cached_property
     def _origin(self) -> Array:
-        return self.space.coordinates(self.points).mean(axis=0)
+        points = self.space.coordinates(self.points)
+        return points.sum(axis=0) / max(len(points), 1)  # no points: g = 0
 
     @cached_property
     def _centers(self) -> Array:

@@ -16,11 +16,12 @@ D. It takes the larger set, and at least a share 1 - nu of the sources lies insi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import clarabel
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, OutlierMixin
 
@@ -29,6 +30,7 @@ from roodso._validation import check_jobs, check_real
 from roodso.embedding import Coordinates, Embedding, KernelSpace
 from roodso.exceptions import SolverError
 from roodso.kernels import as_kernel, median_bandwidth
+from roodso.sets.mixtures import into_capped_simplex
 from roodso.sets.uncertainty import MEMBERSHIP_TOLERANCE, UncertaintySet
 from roodso.sources import Sources
 
@@ -90,6 +92,19 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
     """
 
     __metadata_request__fit = {"groups": True}
+
+    # All that fitting sets: what a portable file keeps.
+    uncertainty_set_: UncertaintySet
+    weights_: Array
+    distances_: Array
+    radius_: float
+    offset_: float
+    labels_: tuple[Hashable, ...]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    support_measures_: BoolArray
+    exterior_: BoolArray
+    boundary_: BoolArray
 
     def __init__(
         self,
@@ -188,9 +203,9 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
         self.n_features_in_ = sources.n_columns
         if sources.names is not None:
             self.feature_names_in_ = np.asarray(sources.names, dtype=object)
-        self.support_measures_: BoolArray = alpha > _ALPHA_TOLERANCE * bound
-        self.exterior_: BoolArray = alpha >= (1 - _ALPHA_TOLERANCE) * bound
-        self.boundary_: BoolArray = self.support_measures_ & ~self.exterior_
+        self.support_measures_ = alpha > _ALPHA_TOLERANCE * bound
+        self.exterior_ = alpha >= (1 - _ALPHA_TOLERANCE) * bound
+        self.boundary_ = self.support_measures_ & ~self.exterior_
         return self.uncertainty_set_
 
     def distance(self, samples: Any) -> float | Array:
@@ -278,9 +293,8 @@ def solve_dual(gram: Array, nu: float) -> Array:
     bound = 1.0 / (n_sources * nu)
     if bound * n_sources <= 1.0 + 1e-12:  # nu = 1 leaves only equal weights
         return np.full(n_sources, 1.0 / n_sources)
-    alpha = _interior_point(gram, bound)
-    alpha = np.clip(alpha, 0.0, bound)
-    return _polish(gram, bound, alpha / alpha.sum())
+    alpha = into_capped_simplex(_interior_point(gram, bound), bound)
+    return _polish(gram, bound, alpha)
 
 
 def _interior_point(gram: Array, bound: float) -> Array:
@@ -311,21 +325,20 @@ def _polish(gram: Array, bound: float, alpha: Array) -> Array:
     Stationarity on the free set F: 2 (K alpha)_F + mu 1 = diag(K)_F, sum alpha = 1.
     """
     best, best_value = alpha, _dual_value(gram, alpha)
+    rounding = 1e-15 * np.diag(gram).max()
     for tolerance in (1e-4, 1e-6, 1e-8):
         upper = alpha > (1 - tolerance) * bound
         free = (alpha > tolerance * bound) & ~upper
-        if not free.any():
-            continue
-        fixed = np.where(upper, bound, 0.0)
-        system = np.block(
-            [[2 * gram[np.ix_(free, free)], np.ones((free.sum(), 1))], [np.ones(free.sum()), 0.0]]
-        )
-        right = np.append((np.diag(gram) - 2 * gram @ fixed)[free], 1.0 - fixed.sum())
-        candidate = fixed.copy()
-        candidate[free] = np.linalg.lstsq(system, right, rcond=1e-13)[0][:-1]
+        candidate = np.where(upper, bound, 0.0)
+        if free.any():
+            sides = np.ones(free.sum())
+            system = np.block([[2 * gram[np.ix_(free, free)], sides[:, None]], [sides, 0.0]])
+            stationary = (np.diag(gram) - 2 * gram @ candidate)[free]
+            right = np.append(stationary, 1.0 - candidate.sum())
+            candidate[free] = np.linalg.lstsq(system, right, rcond=1e-13)[0][:-1]
         inside = (candidate >= 0.0).all() and (candidate <= bound * (1 + 1e-12)).all()
         value = _dual_value(gram, candidate)
-        if inside and abs(candidate.sum() - 1.0) < 1e-12 and value >= best_value - 1e-15:
+        if inside and abs(candidate.sum() - 1.0) < 1e-12 and value >= best_value - rounding:
             best, best_value = candidate, value
     return best
 
