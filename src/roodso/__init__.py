@@ -8,6 +8,7 @@ from roodso.exceptions import (
     SolverError,
 )
 from roodso.methods import RooDSO
+from roodso.portable import load
 
 __version__ = "0.1.0"
 
@@ -18,6 +19,7 @@ __all__ = [
     "RooDSOWarning",
     "SolverError",
     "datasets",
+    "load",
     "losses",
     "sets",
 ]

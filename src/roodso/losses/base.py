@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from roodso._typing import Array
 from roodso.losses.region import Region
 
-__all__ = ["ConicRows", "Loss", "Problem"]
+__all__ = ["ConicRows", "Loss", "Origin", "Problem"]
 
 
 class Loss(BaseEstimator, ABC):
@@ -57,6 +57,23 @@ class ConicRows:
     cones: list[Any]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a problem was made of: a saved model makes it again from this when it is loaded.
+
+    Attributes
+    ----------
+    loss : Loss
+        As it was when the problem was made.
+    lower, upper : ndarray of shape (d,)
+        What it was bound to.
+    """
+
+    loss: Loss
+    lower: Array
+    upper: Array
+
+
 class Problem(ABC):
     """A loss bound to data: cost, region, and what is known of both.
 
@@ -68,11 +85,14 @@ class Problem(ABC):
         Length of x, the first part of z.
     convex_in_xi : bool
         Whether f(z, .) is convex too, which lets the continuous worst case be proved.
+    origin : Origin or None
+        Noted by the method that bound the loss.
     """
 
     region: Region
     n_decisions: int
     convex_in_xi: bool = False
+    origin: Origin | None = None
 
     @abstractmethod
     def values(self, z: Array, xi: Array) -> Array:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from roodso._typing import Array
 from roodso._validation import check_table
 from roodso.exceptions import ConvergenceWarning
-from roodso.losses.base import Loss, Problem
+from roodso.losses.base import Loss, Origin, Problem
 from roodso.solver.solution import Solution
 from roodso.sources import Sources, match_columns
 
@@ -38,10 +41,16 @@ class DecisionMaker(BaseEstimator, ABC):
     __metadata_request__fit = {"groups": True}
 
     loss: Any
+
+    # All that fitting sets. What is annotated here and in the subclasses is what `save` writes,
+    # and `roodso.load` accepts nothing else.
     solution_: Solution
     decision_: Array | pd.Series
     objective_: float
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
     _problem: Problem
+    _names: tuple[str, ...] | None
 
     def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:
         """Learn from samples of M sources and decide.
@@ -76,6 +85,13 @@ class DecisionMaker(BaseEstimator, ABC):
                 f"got {self.loss!r}"
             )
         return self.loss
+
+    def _bind(self, lower: Array, upper: Array) -> Problem:
+        """Bind the loss, and note to what: a saved model binds it again when it is loaded."""
+        loss = self._check_loss()
+        problem = loss.bind(lower, upper)
+        problem.origin = Origin(copy(loss), lower, upper)
+        return problem
 
     def _finish(self, sources: Sources, problem: Problem, solution: Solution) -> None:
         """Set the results that all methods have, and say where the solver fell short."""
@@ -113,3 +129,28 @@ class DecisionMaker(BaseEstimator, ABC):
         weights = np.full(len(table), 1.0 / len(table))
         z = self._problem.complete(self.solution_.decision, table, weights)
         return -float(self._problem.values(z, table).mean())
+
+    def save(self, path: str | os.PathLike[str], *, include_loss: bool = True) -> None:
+        """Write the model to a portable file that `roodso.load` reads.
+
+        Pickle restores more, and runs whatever code a file holds; loading this one runs none. Not
+        kept are ``progress`` and scikit-learn's metadata requests. A numpy Generator is kept with
+        its state where its bit generator is PCG64, PCG64DXSM or SFC64.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An existing file is replaced, once the new one is complete.
+        include_loss : bool, default=True
+            False leaves the loss out, as one made of Python functions (`ConvexLoss`) must be;
+            then it has to be given to `roodso.load` again.
+
+        Raises
+        ------
+        TypeError
+            Where something has no portable form. Nothing has been written then.
+        """
+        # The registry of what can be loaded lists all methods, so it cannot be imported above.
+        from roodso.portable import save
+
+        save(self, path, include_loss=include_loss)

@@ -131,6 +131,10 @@ class RooDSO(DecisionMaker):
     ('optimal', True)
     """
 
+    set_learner_: Any
+    uncertainty_set_: UncertaintySet
+    _programme: Programme
+
     def __init__(
         self,
         loss: Any,
@@ -292,7 +296,7 @@ class RooDSO(DecisionMaker):
         space = self._learner().kernel_space(sources, rng)
         lower, upper = self._box(sources)
         drawn = latin_hypercube(lower, upper, self.n_support, rng)
-        problem = self._check_loss().bind(*data_box(np.vstack([sources.samples, drawn])))
+        problem = self._bind(*data_box(np.vstack([sources.samples, drawn])))
         embedding = Embedding.compute(space, sources, drawn, n_jobs=check_jobs(self.n_jobs))
         n_points = len(embedding.support)
         seeds = rng.choice(n_points, min(self.n_seeds, n_points), replace=False)

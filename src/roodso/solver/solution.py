@@ -89,16 +89,21 @@ class Solution:
         """Relative gap: (upper - lower) / max(1, |upper|)."""
         return (self.upper_bound - self.lower_bound) / max(1.0, abs(self.upper_bound))
 
-    def worst_case(self) -> pd.DataFrame:
+    def worst_case(self, minimum: float = 1e-9) -> pd.DataFrame:
         """The worst-case distribution as a table, heaviest point first.
+
+        Parameters
+        ----------
+        minimum : float, default=1e-9
+            Points with less weight, which is the solver's rounding, are left out; 0 keeps all.
 
         Returns
         -------
         DataFrame
-            One row for each support point that has weight: its weight, the source it is from
+            One row for each support point that has weight: the weight, the source it is from
             (None for drawn points) and its coordinates.
         """
-        rows = np.flatnonzero(self.worst_case_weights > 0)
+        rows = np.flatnonzero(self.worst_case_weights > max(minimum, 0.0))
         rows = rows[np.argsort(-self.worst_case_weights[rows], kind="stable")]
         labels = [*self.labels, None]
         names = self.names or tuple(f"x{j}" for j in range(self.support.shape[1]))
