@@ -402,7 +402,7 @@ def median_bandwidth(samples: Array, random_state: np.random.Generator | None = 
         generator = np.random.default_rng(0) if random_state is None else random_state
         samples = samples[generator.choice(len(samples), MEDIAN_SUBSAMPLE, replace=False)]
     distances = pdist(samples)
-    median = float(np.median(distances)) if distances.size else 0.0
+    median = float(np.median(distances, overwrite_input=True)) if distances.size else 0.0
     if median > 0:
         return median
     positive = distances[distances > 0]
