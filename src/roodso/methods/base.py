@@ -15,13 +15,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array
-from roodso._validation import check_table
+from roodso._validation import as_vector, check_integer, check_real, check_table
 from roodso.exceptions import ConvergenceWarning
 from roodso.losses.base import Loss, Origin, Problem
+from roodso.solver.mixtures import solve_mixtures
+from roodso.solver.rows import LoopOptions
 from roodso.solver.solution import Solution
 from roodso.sources import Sources, match_columns
+from roodso.support import data_box
 
-__all__ = ["DecisionMaker"]
+__all__ = ["DecisionMaker", "SampleMethod"]
 
 
 class DecisionMaker(BaseEstimator, ABC):
@@ -33,7 +36,7 @@ class DecisionMaker(BaseEstimator, ABC):
         In the user's units; a Series where the data had column names and there is one decision
         per column.
     objective_ : float
-        Certified upper bound on the worst-case expected loss.
+        Certified upper bound on the worst-case expected loss of the method's own programme.
     solution_ : Solution
     """
 
@@ -130,6 +133,32 @@ class DecisionMaker(BaseEstimator, ABC):
         z = self._problem.complete(self.solution_.decision, table, weights)
         return -float(self._problem.values(z, table).mean())
 
+    def worst_case_cost(self, x: Any) -> Solution:
+        """Certified bounds on the worst-case cost of any decision, and the worst distribution.
+
+        Worst is meant as the method means it: over its own set of distributions. For the methods
+        that know one distribution only, it is the mean cost.
+
+        Parameters
+        ----------
+        x : sequence of length n
+            A decision, in the user's units. Side constraints and upper bounds of the loss need not
+            hold: the question is what it could cost.
+
+        Returns
+        -------
+        Solution
+            With ``decision`` = x; the worst case lies between ``lower_bound`` and ``upper_bound``.
+        """
+        check_is_fitted(self, "solution_")
+        if isinstance(x, pd.Series) and isinstance(self.decision_, pd.Series):
+            x = match_columns(x.to_frame().T, self._names, "x").iloc[0]
+        return self._worst_case(as_vector(x, "x", self._problem.n_decisions))
+
+    @abstractmethod
+    def _worst_case(self, x: Array) -> Solution:
+        """Solve the programme with the decision fixed at ``x``."""
+
     def save(self, path: str | os.PathLike[str], *, include_loss: bool = True) -> None:
         """Write the model to a portable file that `roodso.load` reads.
 
@@ -154,3 +183,65 @@ class DecisionMaker(BaseEstimator, ABC):
         from roodso.portable import save
 
         save(self, path, include_loss=include_loss)
+
+
+class SampleMethod(DecisionMaker):
+    """Base of the methods without a kernel: what they decide by are averages over samples.
+
+    Parameters
+    ----------
+    loss : Loss
+    tol : float, default=1e-6
+        Relative certified gap to reach.
+    max_iter : int, default=2000
+        Rounds of the solver.
+    time_limit : float, optional
+        Seconds for the solver.
+    progress : callable, optional
+        ``progress(stage, fraction_or_None, details)``.
+    """
+
+    tol: float
+    max_iter: int
+    time_limit: float | None
+    progress: Any
+
+    _sources: Sources
+
+    def _validate(self) -> None:
+        self._check_loss()
+        check_real(self.tol, "tol", low=0.0, low_open=True)
+        check_integer(self.max_iter, "max_iter", low=1)
+        if self.time_limit is not None:
+            check_real(self.time_limit, "time_limit", low=0.0, low_open=True)
+        if self.progress is not None and not callable(self.progress):
+            raise TypeError(f"progress must be callable or None, got {self.progress!r}")
+
+    def _fit(self, sources: Sources) -> None:
+        problem = self._bind(*data_box(sources.samples))
+        self._sources = sources
+        self._finish(sources, problem, self._solve(problem))
+
+    def _worst_case(self, x: Array) -> Solution:
+        return self._solve(self._problem.at(x))
+
+    def _solve(self, problem: Problem) -> Solution:
+        """Minimise the worst mixture of the anchors' averages."""
+        anchors, cap = self._anchors()
+        return solve_mixtures(problem, self._sources, anchors, self._options(), cap=cap)
+
+    def _anchors(self) -> tuple[Array, float]:
+        """Weights of the samples in each average, (N, K), and the cap on an average's weight.
+
+        By default the pooled rows, each with weight 1/N.
+        """
+        n = self._sources.n_samples
+        return np.full((n, 1), 1.0 / n), 1.0
+
+    def _options(self) -> LoopOptions:
+        return LoopOptions(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=np.inf if self.time_limit is None else float(self.time_limit),
+            progress=self.progress,
+        )

@@ -16,9 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array, IntArray
 from roodso._validation import (
@@ -40,7 +38,7 @@ from roodso.solver.basis import Basis, Fixed
 from roodso.solver.rows import LoopOptions, Programme, WarmStart
 from roodso.solver.solution import Solution
 from roodso.solver.solve import solve_programme
-from roodso.sources import Sources, match_columns
+from roodso.sources import Sources
 from roodso.support import data_box, latin_hypercube
 
 __all__ = ["RooDSO"]
@@ -223,26 +221,9 @@ class RooDSO(DecisionMaker):
             warm = model._warm_start()
         return models
 
-    def worst_case_cost(self, x: Any) -> Solution:
-        """Certified bounds on the worst-case cost of any decision, and the worst distribution.
-
-        Parameters
-        ----------
-        x : sequence of length n
-            A decision, in the user's units. Side constraints and upper bounds of the loss need not
-            hold: the question is what it could cost.
-
-        Returns
-        -------
-        Solution
-            With ``decision`` = x; the worst case lies between ``lower_bound`` and ``upper_bound``.
-        """
-        check_is_fitted(self, "solution_")
-        if isinstance(x, pd.Series) and isinstance(self.decision_, pd.Series):
-            x = match_columns(x.to_frame().T, self._names, "x").iloc[0]
-        values = as_vector(x, "x", self._problem.n_decisions)
-        programme = replace(self._programme, problem=self._problem.at(values))
-        z = np.concatenate([values, self.solution_.internal])
+    def _worst_case(self, x: Array) -> Solution:
+        programme = replace(self._programme, problem=self._problem.at(x))
+        z = np.concatenate([x, self.solution_.internal])
         warm = WarmStart(self.solution_.active, z)
         return solve_programme(programme, self._options(None), warm=warm)
 

@@ -6,26 +6,32 @@ r"""Sample averages, and the worst of several: the programme at radius zero.
 with A the simplex, capped. One F is a sample average (SAA); the sources' averages give group DRO.
 At radius zero the witness drops out, and row generation over points would crawl, so F's own cuts
 are used: a level method. Each round takes a lower bound from the cuts, and the next trial point is
-the one nearest to the best so far at which the cuts promise a fixed share of the gap. The bound is
-restated from the multipliers through `Region.minimize_linear`, so it holds whatever their accuracy.
+the one nearest to the best so far at which the cuts promise a fixed share of the gap. Near the end
+that point can be nearer to the best than the solver is accurate; after some rounds that gained
+nothing, the trial point is therefore where the cuts are lowest. The bound is restated from the
+multipliers through `Region.minimize_linear`, so it holds whatever their accuracy.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from roodso._typing import Array
+from roodso._typing import Array, Progress
 from roodso.losses.base import Problem
 from roodso.sets.mixtures import into_capped_simplex, largest_mixture
 from roodso.solver.conic import ConicProgramme
 from roodso.solver.master import Cuts
 
-__all__ = ["AverageResult", "minimize_over_mixtures"]
+__all__ = ["AverageResult", "first_decision", "minimize_over_mixtures"]
 
 #: The level is set this share of the gap above the lower bound.
 _LEVEL = 0.3
+#: Rounds in a row that may gain next to nothing before the trial point is where the cuts are
+#: lowest.
+_STALLS = 3
 #: Rounds that a cut may be without multiplier before it is dropped.
 _PATIENCE = 20
 
@@ -41,6 +47,10 @@ class AverageResult:
     mixture : ndarray of shape (K,)
         An a in A with min_z sum_k a_k F_k(z) >= lower.
     rounds : int
+    touch : ndarray of shape (T, n)
+        Where the cuts that prove ``lower`` touch the averages.
+    shares : ndarray of shape (T,)
+        Their multipliers, which add up to one.
     """
 
     z: Array
@@ -48,6 +58,17 @@ class AverageResult:
     lower: float
     mixture: Array
     rounds: int
+    touch: Array
+    shares: Array
+
+
+def first_decision(problem: Problem, xi: Array, weights: Array) -> Array:
+    """A first decision, best for the weighted average (n,) where that is cheap to know."""
+    found = problem.minimize_average(xi, weights)
+    if found is None:
+        x = problem.region.some_point()[: problem.n_decisions]
+        found = problem.complete(x, xi, weights)
+    return problem.region.project(found)
 
 
 def minimize_over_mixtures(
@@ -61,6 +82,8 @@ def minimize_over_mixtures(
     first_cut: tuple[float, Array] | None = None,
     enough: float = np.inf,
     max_iter: int = 2000,
+    time_limit: float = np.inf,
+    progress: Progress | None = None,
 ) -> AverageResult:
     """Minimise the worst mixture of weighted averages.
 
@@ -80,6 +103,9 @@ def minimize_over_mixtures(
     enough : float
         Stop once the lower bound reaches this.
     max_iter : int
+    time_limit : float
+        Seconds.
+    progress : callable, optional
 
     Returns
     -------
@@ -89,11 +115,11 @@ def minimize_over_mixtures(
         closed = problem.minimize_average(xi, weights[:, 0])
         if closed is not None:
             value = float(weights[:, 0] @ problem.values(closed, xi))
-            return AverageResult(closed, value, value, np.ones(1), 0)
+            return AverageResult(closed, value, value, np.ones(1), 0, closed[None], np.ones(1))
     level = _Level(problem, xi, weights, cap)
     if first_cut is not None:
         level.cuts.add(np.zeros(1, dtype=np.intp), np.zeros_like(start), *_as_cut(first_cut))
-    return level.run(start, tol, enough, max_iter)
+    return level.run(start, tol, enough, max_iter, time.monotonic() + time_limit, progress)
 
 
 def _as_cut(cut: tuple[float, Array]) -> tuple[Array, Array]:
@@ -111,11 +137,20 @@ class _Level:
         self.cuts = Cuts(problem.region.dimension)
         self.upper, self.lower = np.inf, -np.inf
         self.mixture = np.full(weights.shape[1], 1.0 / weights.shape[1])
+        self.proof = np.empty((0, problem.region.dimension)), np.empty(0)
 
-    def run(self, z: Array, tol: float, enough: float, max_iter: int) -> AverageResult:
+    def run(
+        self,
+        z: Array,
+        tol: float,
+        enough: float,
+        max_iter: int,
+        deadline: float,
+        progress: Progress | None,
+    ) -> AverageResult:
         """Alternate cuts, bound and trial point."""
-        rounds = 0
-        while rounds < max_iter:
+        rounds, stalls, gap = 0, 0, np.inf
+        while rounds < max_iter and (rounds == 0 or time.monotonic() < deadline):
             rounds += 1
             self._visit(z)
             if self._closed(tol) or self.lower >= enough:
@@ -123,8 +158,16 @@ class _Level:
             self._raise_lower()
             if self._closed(tol) or self.lower >= enough:
                 break
-            z = self._trial()
-        return AverageResult(self.z, self.upper, self.lower, self.mixture, rounds)
+            if progress is not None:
+                progress("cuts", None, self._details(rounds))
+            gap, before = self.upper - self.lower, gap
+            stalls = 0 if gap < 0.999 * before else stalls + 1
+            z = self.lowest if stalls and stalls % _STALLS == 0 else self._trial()
+        return AverageResult(self.z, self.upper, self.lower, self.mixture, rounds, *self.proof)
+
+    def _details(self, rounds: int) -> dict[str, float]:
+        gap = (self.upper - self.lower) / max(1.0, abs(self.upper))
+        return {"round": rounds, "upper": self.upper, "lower": self.lower, "gap": gap}
 
     def _closed(self, tol: float) -> bool:
         return self.upper - self.lower <= tol * max(1.0, abs(self.upper))
@@ -143,13 +186,15 @@ class _Level:
         """Minimise the cuts' model; restate its multipliers as a bound."""
         p, rows = self._model()
         p.solve(1e-10)
+        region = self.problem.region
+        self.lowest = region.project(region.lower + region.side * p["u"])
         multipliers = np.maximum(p.multipliers(rows), 0.0)
         self.cuts.count_idle(multipliers)
         by_anchor = np.bincount(self.cuts.owner, multipliers, len(self.mixture))
         mixture = into_capped_simplex(by_anchor / by_anchor.sum(), self.cap)
         # Each anchor's multipliers, scaled to one, combine its cuts to a minorant of F_k; an anchor
         # that has none but got weight from rounding takes its latest linearization.
-        constant, slope = 0.0, np.zeros(self.problem.region.dimension)
+        constant, slope = 0.0, np.zeros(region.dimension)
         for k in np.flatnonzero(mixture):
             if by_anchor[k] > 1e-12:
                 own = np.where(self.cuts.owner == k, multipliers / by_anchor[k], 0.0)
@@ -158,9 +203,11 @@ class _Level:
                 part_slope = self.latest_slopes[k]
                 part = self.latest_values[k] - part_slope @ self.latest
             constant, slope = constant + mixture[k] * part, slope + mixture[k] * part_slope
-        lower = constant + self.problem.region.minimize_linear(slope)
+        lower = constant + region.minimize_linear(slope)
         if lower > self.lower:
             self.lower, self.mixture = lower, mixture
+            used = multipliers > 0
+            self.proof = self.cuts.touch[used], multipliers[used] / multipliers.sum()
             self.cuts.drop_idle(_PATIENCE)
 
     def _trial(self) -> Array:

@@ -38,13 +38,15 @@ _IDLE = 1e-9
 class Cuts:
     """Linear minorants of costs: owner (a point or an anchor), value at z = 0, slope.
 
-    ``idle`` counts for how many rounds in a row a cut had no multiplier.
+    ``touch`` is the z at which each was made; ``idle`` counts for how many rounds in a row a cut
+    had no multiplier.
     """
 
     def __init__(self, dimension: int) -> None:
         self.owner: IntArray = np.empty(0, dtype=np.intp)
         self.constant: Array = np.empty(0)
         self.slope: Array = np.empty((0, dimension))
+        self.touch: Array = np.empty((0, dimension))
         self.idle: IntArray = np.empty(0, dtype=np.intp)
 
     def __len__(self) -> int:
@@ -55,6 +57,7 @@ class Cuts:
         self.owner = np.concatenate([self.owner, owner])
         self.constant = np.concatenate([self.constant, values - slopes @ z])
         self.slope = np.vstack([self.slope, slopes])
+        self.touch = np.vstack([self.touch, np.broadcast_to(z, slopes.shape)])
         self.idle = np.concatenate([self.idle, np.zeros(len(owner), dtype=np.intp)])
 
     def count_idle(self, weights: Array) -> None:
@@ -65,7 +68,8 @@ class Cuts:
         """Drop cuts idle for ``patience`` rounds; say whether there were any."""
         keep = self.idle < patience
         self.owner, self.constant = self.owner[keep], self.constant[keep]
-        self.slope, self.idle = self.slope[keep], self.idle[keep]
+        self.slope, self.touch = self.slope[keep], self.touch[keep]
+        self.idle = self.idle[keep]
         return not bool(keep.all())
 
     def minorant(self, weights: Array) -> tuple[float, Array]:

@@ -35,6 +35,7 @@ from roodso.embedding import Embedding
 from roodso.exceptions import SolverError
 from roodso.losses.base import ConicRows, Problem
 from roodso.sets.uncertainty import UncertaintySet
+from roodso.solver.average import first_decision
 from roodso.solver.basis import Basis, Shares, Span
 from roodso.solver.master import Cuts, Master, MasterSolution
 from roodso.solver.witness import RKHSFunction, best_multiple
@@ -78,12 +79,7 @@ class Programme:
     def start(self) -> Array:
         """A first decision: best for the anchors' average where that is cheap."""
         samples = self.embedding.sources.samples
-        average = self.anchor_weights().mean(axis=1)
-        found = self.problem.minimize_average(samples, average)
-        if found is None:
-            x = self.problem.region.some_point()[: self.problem.n_decisions]
-            found = self.problem.complete(x, samples, average)
-        return self.problem.region.project(found)
+        return first_decision(self.problem, samples, self.anchor_weights().mean(axis=1))
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from roodso._typing import Array, IntArray
 from roodso.expansion import KernelExpansion
+from roodso.sources import Sources
 
 __all__ = ["Solution", "Witness"]
 
@@ -59,8 +60,11 @@ class Solution:
     mixture : ndarray of shape (K,)
         The allowed mixture of the set's anchors within R of which it lies; [1] for a ball.
     witness : Witness or None
-        Proves ``upper_bound``. None at radius 0, where only mixtures of the sources themselves are
-        in the set and the bound is the worst one's mean cost.
+        Proves ``upper_bound``. None at radius 0 and for the methods without a kernel, where the
+        bound is a largest mean cost that anyone can compute.
+    multipliers : ndarray
+        Prices of the set's radii, where it is made of Wasserstein balls: by how much the worst
+        case rises for each unit of radius. Otherwise empty.
     box : BoxBound or None
         What is known of the worst case over the whole box, where that was asked for.
     timings : dict
@@ -83,6 +87,59 @@ class Solution:
     names: tuple[str, ...] | None = field(default=None, repr=False)
     box: Any = None
     timings: dict[str, float] = field(default_factory=dict, repr=False)
+    multipliers: Array = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def over(
+        cls,
+        sources: Sources,
+        support: Array,
+        z: Array,
+        n_decisions: int,
+        bounds: tuple[float, float],
+        *,
+        weights: Array,
+        origin: IntArray | None = None,
+        active: IntArray | None = None,
+        witness: Witness | None = None,
+        **rest: Any,
+    ) -> Self:
+        """Put a solution together: what follows from the sources is filled in.
+
+        Parameters
+        ----------
+        sources : Sources
+        support : ndarray of shape (L, d)
+            The samples first.
+        z : ndarray
+            The decision, then the loss's internal variables.
+        n_decisions : int
+        bounds : (lower, upper)
+        weights : ndarray of shape (L,)
+        origin : ndarray of shape (L,), optional
+            The source of each support point; by default none (-1) for those after the samples.
+        active : ndarray of int, optional
+        witness : Witness, optional
+        **rest
+            The other fields.
+        """
+        if origin is None:
+            drawn = np.full(len(support) - sources.n_samples, -1, dtype=np.intp)
+            origin = np.concatenate([sources.codes, drawn])
+        return cls(
+            decision=z[:n_decisions],
+            internal=z[n_decisions:],
+            lower_bound=float(bounds[0]),
+            upper_bound=float(bounds[1]),
+            support=support,
+            worst_case_weights=weights,
+            witness=witness,
+            active=np.empty(0, dtype=np.intp) if active is None else active,
+            origin=origin,
+            labels=sources.labels,
+            names=sources.names,
+            **rest,
+        )
 
     @property
     def gap(self) -> float:
