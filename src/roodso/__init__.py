@@ -7,13 +7,15 @@ from roodso.exceptions import (
     RooDSOWarning,
     SolverError,
 )
-from roodso.methods import RooDSO
+from roodso.methods import SAA, ConvexHullDRO, RooDSO
 from roodso.portable import load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SAA",
     "ConvergenceWarning",
+    "ConvexHullDRO",
     "DegenerateDataWarning",
     "RooDSO",
     "RooDSOWarning",

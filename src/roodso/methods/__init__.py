@@ -1,5 +1,7 @@
 """Estimators: each joins an uncertainty set, a loss and the solver."""
 
+from roodso.methods.hull import ConvexHullDRO
 from roodso.methods.rood import RooDSO
+from roodso.methods.saa import SAA
 
-__all__ = ["RooDSO"]
+__all__ = ["SAA", "ConvexHullDRO", "RooDSO"]
