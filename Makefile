@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test test-long lint format bench clean
 
 demo: $(READY)
-	$(BIN)/python -m roodso.demo
+	$(BIN)/python examples/quickstart.py
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto
