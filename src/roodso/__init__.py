@@ -1,6 +1,6 @@
 """Robust out-of-distribution stochastic optimisation: decide where no data exist yet."""
 
-from roodso import datasets, losses, sets
+from roodso import datasets, guarantees, losses, sets
 from roodso.exceptions import (
     ConvergenceWarning,
     DegenerateDataWarning,
@@ -21,6 +21,7 @@ __all__ = [
     "RooDSOWarning",
     "SolverError",
     "datasets",
+    "guarantees",
     "load",
     "losses",
     "sets",
