@@ -276,8 +276,9 @@ def summary(model: Any, delta: float = 0.05, *, max_left_out: int = 50) -> Guara
     (True, 3.8, 274)
     >>> print(promised)  # doctest: +ELLIPSIS
     Guarantees of the ball learned from M = 12 sources (nu = 0.2, gamma = 0.5, delta = 0.05)
-    <BLANKLINE>
-    Proved for your data
+    ...
+    - The sample of a new source, drawn like yours, falls outside with probability at most
+      3.82: vacuous at your M = 12.
     ...
     """
     check_real(delta, "delta", low=0.0, high=1.0, low_open=True, high_open=True)
