@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import null_space
+from scipy.optimize import linprog
 from scipy.stats import binom
 
 from reference.ball import dual
@@ -76,6 +78,43 @@ def test_the_formulas_at_numbers_that_come_out_even():
         3 / 4 + math.sqrt(math.log(16) / 32)
     )
     assert g.gap_bound(np.array([3.0, 4.0]), np.diag([0.04, 0.01]), 4.0) == pytest.approx(4.0)
+
+
+@given(
+    t=st.lists(st.integers(0, 1000).map(lambda k: k / 1000), min_size=1, max_size=6),
+    nu=st.floats(0.1, 1),
+    lambda_min=st.floats(1e-3, 2),
+    C=st.floats(0.2, 5),
+)
+def test_the_ball_error_is_the_root_of_its_inequality(t, nu, lambda_min, C):
+    """Of |x|^2 <= e |x| + kappa (|x| + e), or sqrt(2 D e) if smaller; e by linear programming."""
+    cap = 1 / (len(t) * nu)
+    mixed = linprog([-x for x in t], A_eq=[[1] * len(t)], b_eq=[1], bounds=[(0, cap)] * len(t))
+    e, D = -mixed.fun, math.sqrt(2 * C)
+    h = math.sqrt(sum((x * x + 2 * D * x) ** 2 for x in t)) / 2
+    kappa = h / math.sqrt(lambda_min)
+    root = max(np.roots([1, -e - kappa, -kappa * e]).real)
+    bound = guarantees.ball_error(t, nu=nu, lambda_min=lambda_min, C=C)
+    assert bound.center == pytest.approx(min(root, math.sqrt(2 * D * e)), abs=1e-9)
+    assert bound.weights == pytest.approx((e + kappa) / math.sqrt(lambda_min), abs=1e-9)
+
+
+def test_the_ball_error_of_samples_is_that_of_all_embeddings_at_once():
+    sizes = [10, 20, 40]
+    errors = [guarantees.embedding_bound(n, 0.1 / 3, C=2.0) for n in sizes]
+    assert guarantees.center_radius_bound(
+        sizes, 0.1, nu=0.4, lambda_min=0.3, C=2.0
+    ) == guarantees.ball_error(errors, nu=0.4, lambda_min=0.3, C=2.0)
+
+
+@pytest.mark.parametrize("n_sources", [2, 3, 8])
+def test_the_separation_is_the_least_eigenvalue_on_weights_that_add_up_to_nothing(n_sources):
+    points = np.random.default_rng(n_sources).normal(size=(n_sources, 9))
+    gram = points @ points.T
+    basis = null_space(np.ones((1, n_sources)))
+    expected = np.linalg.eigvalsh(basis.T @ gram @ basis)[0]
+    assert guarantees.separation(gram) == pytest.approx(expected)
+    assert guarantees.separation(gram) > 1.001 * np.linalg.eigvalsh(gram)[0]
 
 
 @settings(max_examples=30)
@@ -711,29 +750,30 @@ def shops():
 
 
 def test_a_summary_holds_the_numbers_of_the_bounds(shops):
-    learner = SupportMeasureBall(nu=0.25, gamma=0.4).fit(shops)
+    learner = SupportMeasureBall(nu=0.6, gamma=0.4).fit(shops)
     s = guarantees.summary(learner, delta=0.1)
     sizes = [len(shop) for shop in shops]
     assert (s.n_sources, s.smallest_size, s.largest_size) == (12, min(sizes), max(sizes))
-    assert (s.nu, s.gamma, s.delta, s.C, s.n_support) == (0.25, 0.4, 0.1, 1.0, None)
+    assert (s.nu, s.gamma, s.delta, s.C, s.n_support) == (0.6, 0.4, 0.1, 1.0, None)
     r2 = learner.uncertainty_set_.radius_without_gamma**2
     assert s.radius**2 == r2
     excess = np.maximum(learner.distances_**2 - r2, 0)
     risk = np.minimum(1, excess / 0.4).mean()
-    assert s.inside == (excess < 1e-9).sum() >= 9
+    assert s.inside == (excess < 1e-9).sum() >= 5
+    assert excess.mean() > 0.01
     assert s.miss_sample == pytest.approx(guarantees.miss_bound(12, risk, 0.4, 0.1), rel=1e-6)
     assert s.miss_distribution == pytest.approx(
         guarantees.distribution_miss_bound(12, excess.mean(), 0.4, 0.1), rel=1e-6
     )
-    assert s.miss_printed == guarantees.halfspace_miss_bound(12, 0.25, 0.4, 0.1)
-    assert s.sources_needed == guarantees.sources_needed(0.25, 0.4, 0.1)
-    assert s.gamma_needed == guarantees.gamma_needed(12, 0.25, 0.1)
+    assert s.miss_printed == guarantees.halfspace_miss_bound(12, 0.6, 0.4, 0.1)
+    assert s.sources_needed == guarantees.sources_needed(0.6, 0.4, 0.1)
+    assert s.gamma_needed == guarantees.gamma_needed(12, 0.6, 0.1)
     assert s.gram_error == guarantees.gram_bound(sizes, 0.1)
     assert s.embedding_error == guarantees.embedding_bound(min(sizes), 0.1 / 12)
     gram = learner.uncertainty_set_.gram
     assert s.separation == guarantees.separation(gram)
     assert s.ball_error == guarantees.center_radius_bound(
-        sizes, 0.1, nu=0.25, lambda_min=s.separation
+        sizes, 0.1, nu=0.6, lambda_min=s.separation
     )
     alpha = learner.weights_
     assert s.center_norm == pytest.approx(math.sqrt(alpha @ gram @ alpha))
@@ -743,19 +783,29 @@ def test_a_summary_holds_the_numbers_of_the_bounds(shops):
         s.nu = 0.5
 
 
-def test_leaving_sources_out_is_learning_from_the_others(shops):
-    learner = SupportMeasureBall(nu=0.25, bandwidth=1.0).fit(shops)
-    s = guarantees.summary(learner)
-    inside = 0
-    for i, shop in enumerate(shops):
-        others = SupportMeasureBall(nu=0.25, bandwidth=1.0).fit(shops[:i] + shops[i + 1 :])
-        inside += int(others.predict([shop])[0] == 1)
-    assert (s.left_out, s.left_out_inside) == (12, inside)
-    assert 0 < inside < 12
-    few = guarantees.summary(learner, max_left_out=5)
-    assert few.left_out == 5
-    assert guarantees.summary(learner, max_left_out=0).left_out == 0
-    assert "left out" not in str(guarantees.summary(learner, max_left_out=0))
+@pytest.mark.parametrize("gamma", [0.0, 0.02, 0.2])
+def test_leaving_sources_out_is_learning_from_the_others(gamma):
+    counts = []
+    for seed, nu in enumerate([0.1, 0.25, 0.25, 0.5, 0.5]):
+        shops = make_newsvendor_sources(14, 20, random_state=seed)
+        given_ball = {"nu": nu, "gamma": gamma, "bandwidth": 0.7}
+        inside = 0
+        for i, shop in enumerate(shops):
+            others = SupportMeasureBall(**given_ball).fit(shops[:i] + shops[i + 1 :])
+            inside += int(others.predict([shop])[0] == 1)
+        s = guarantees.summary(SupportMeasureBall(**given_ball).fit(shops))
+        assert (s.left_out, s.left_out_inside) == (14, inside)
+        counts.append(inside)
+    assert min(counts) > 0
+    assert len(set(counts)) > 1
+
+
+def test_at_most_as_many_sources_are_left_out_as_asked(shops):
+    learner = SupportMeasureBall(nu=0.25).fit(shops)
+    assert guarantees.summary(learner, max_left_out=5).left_out == 5
+    none = guarantees.summary(learner, max_left_out=0)
+    assert none.left_out == none.left_out_inside == 0
+    assert "left out" not in str(none)
 
 
 def test_gamma_zero_is_told_that_the_theorem_says_nothing(shops):
