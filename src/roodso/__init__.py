@@ -7,7 +7,7 @@ from roodso.exceptions import (
     RooDSOWarning,
     SolverError,
 )
-from roodso.methods import SAA, ConvexHullDRO, RooDSO
+from roodso.methods import SAA, ConvexHullDRO, RooDSO, WassersteinDRO
 from roodso.portable import load
 
 __version__ = "0.1.0"
@@ -20,6 +20,7 @@ __all__ = [
     "RooDSO",
     "RooDSOWarning",
     "SolverError",
+    "WassersteinDRO",
     "datasets",
     "guarantees",
     "load",

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from scipy.stats import qmc
 
 from roodso._typing import Array
+from roodso._validation import as_vector
 
-__all__ = ["data_box", "latin_hypercube"]
+__all__ = ["check_box", "data_box", "latin_hypercube"]
 
 
 def data_box(samples: Array) -> tuple[Array, Array]:
     """Smallest and largest value of each column: the paper's box, Algorithm 1 step 3."""
     return samples.min(axis=0), samples.max(axis=0)
+
+
+def check_box(support_box: Any, samples: Array) -> tuple[Array, Array]:
+    """Check a pair (lower, upper); None means the samples' own box."""
+    if support_box is None:
+        return data_box(samples)
+    if not isinstance(support_box, Sequence) or len(support_box) != 2:
+        raise TypeError(f"support_box must be a pair (lower, upper) or None, got {support_box!r}")
+    lower = as_vector(support_box[0], "support_box[0]", samples.shape[1])
+    upper = as_vector(support_box[1], "support_box[1]", samples.shape[1])
+    if (lower > upper).any():
+        raise ValueError(f"support_box must have lower <= upper, got {support_box!r}")
+    return lower, upper
 
 
 def latin_hypercube(

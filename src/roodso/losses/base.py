@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from roodso._typing import Array
 from roodso.losses.region import Region
 
-__all__ = ["ConicRows", "Loss", "Origin", "Problem"]
+__all__ = ["ColumnPieces", "ConicRows", "Loss", "Origin", "Problem", "dual_norm"]
 
 
 class Loss(BaseEstimator, ABC):
@@ -55,6 +55,23 @@ class ConicRows:
     A_o: sparse.csc_matrix
     b: Array
     cones: list[Any]
+
+
+@dataclass(frozen=True)
+class ColumnPieces:
+    r"""A cost as a function of xi alone: the largest of K sums over columns.
+
+    .. math:: f(\xi) = \max_k \; c_k + \sum_j \max_p \, (o_{kpj} + s_{kpj} \, \xi_j)
+
+    Attributes
+    ----------
+    constant : ndarray of shape (K,)
+    offset, slope : ndarray of shape (K, P, d)
+    """
+
+    constant: Array
+    offset: Array
+    slope: Array
 
 
 @dataclass(frozen=True)
@@ -118,6 +135,22 @@ class Problem(ABC):
         """The rows f(z, xi_l) <= t_l in conic form, where the loss has one."""
         return None
 
+    def lipschitz(self, z: Array, norm: float) -> tuple[float, Array]:
+        """The Lipschitz constant of f(z, .) on the whole space, and a subgradient of it in z.
+
+        With respect to the 1-, 2- or inf-norm of xi. Convex in z, as f is. Where f is convex in xi
+        and the constant the smallest one, f rises at that rate in some direction far out.
+        """
+        raise ValueError(f"no Lipschitz constant in xi is known for this loss ({self!r})")
+
+    def lipschitz_bound(self, norm: float) -> float:
+        """A number that the Lipschitz constant exceeds at no decision."""
+        raise ValueError(f"no Lipschitz constant in xi is known for this loss ({self!r})")
+
+    def column_pieces(self, z: Array) -> ColumnPieces | None:
+        """f(z, .) by columns of xi, where it has that form."""
+        return None
+
     def at(self, x: Array) -> Problem:
         """The problem with the decision fixed at x, for asking what x costs at worst.
 
@@ -131,6 +164,27 @@ class Problem(ABC):
     def prefers_conic_rows(self) -> bool:
         """Whether the solver should use conic rows rather than linear cuts."""
         return False
+
+
+def dual_norm(vector: Array, norm: float) -> tuple[float, Array]:
+    """The dual of the 1-, 2- or inf-norm, and a subgradient of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, slope = dual_norm(np.array([3.0, -4.0]), 1)
+    >>> value, slope.tolist()
+    (4.0, [0.0, -1.0])
+    """
+    if norm == 1:
+        largest = int(np.argmax(np.abs(vector)))
+        slope = np.zeros(len(vector))
+        slope[largest] = np.sign(vector[largest])
+        return float(abs(vector[largest])), slope
+    if norm == 2:
+        length = float(np.linalg.norm(vector))
+        return length, vector / length if length > 0 else np.zeros(len(vector))
+    return float(np.abs(vector).sum()), np.sign(vector)
 
 
 def weighted_quantile(values: Array, weights: Array, level: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from roodso._typing import Array
-from roodso._validation import as_vector, check_integer
+from roodso._validation import as_vector, check_integer, check_real
 from roodso.exceptions import SolverError
 from roodso.losses.base import ConicRows, Loss, Problem
 from roodso.losses.region import Region, check_constraints
@@ -43,6 +43,12 @@ class ConvexLoss(Loss):
     convex_in_xi : bool, default=False
         Promise that the cost is convex in xi as well. Only then can the worst case over the
         continuous support be proved.
+    lipschitz : float or callable, optional
+        A Lipschitz constant of the cost in xi, on the whole space and with respect to the ground
+        norm it is used with, for `WassersteinDRO`: a number that holds for every decision, or
+        ``lipschitz(x)`` returning the constant at x, convex in x, and a subgradient of it (k,).
+        With it the worst case is bounded from above, and met where the cost is convex in xi and the
+        constant the smallest one.
 
     Examples
     --------
@@ -70,6 +76,7 @@ class ConvexLoss(Loss):
         A_eq: Any = None,
         b_eq: Any = None,
         convex_in_xi: bool = False,
+        lipschitz: Any = None,
     ) -> None:
         self.value = value
         self.subgradient = subgradient
@@ -82,6 +89,7 @@ class ConvexLoss(Loss):
         self.A_eq = A_eq
         self.b_eq = b_eq
         self.convex_in_xi = convex_in_xi
+        self.lipschitz = lipschitz
 
     def bind(self, lower: Array, upper: Array) -> Problem:
         """Check the parameters and make the problem; see `Loss.bind`."""
@@ -98,7 +106,9 @@ class ConvexLoss(Loss):
         region = region.with_inequality(*check_constraints(self.A_ub, self.b_ub, "ub", k))
         region = region.with_equality(*check_constraints(self.A_eq, self.b_eq, "eq", k))
         start, points = region.some_point(), np.stack([lower, upper])
-        problem: Problem
+        if self.lipschitz is not None and not callable(self.lipschitz):
+            check_real(self.lipschitz, "lipschitz", low=0.0)
+        problem: _BoundedProblem
         if self.expression is not None:
             if self.value is not None or self.subgradient is not None:
                 raise ValueError("give ConvexLoss either expression, or value and subgradient")
@@ -107,6 +117,7 @@ class ConvexLoss(Loss):
             if self.value is None or self.subgradient is None:
                 raise ValueError("ConvexLoss needs both value and subgradient, or expression")
             problem = CallableProblem(self.value, self.subgradient, region, self.convex_in_xi)
+        problem.constant = self.lipschitz
         problem.values(start, points)
         problem.slopes(start, points)
         return problem
@@ -120,7 +131,28 @@ class ConvexLoss(Loss):
 
 
 class _BoundedProblem(Problem):
-    """A loss that promises a meaning within its bounds only."""
+    """A loss that promises a meaning within its bounds only.
+
+    ``constant`` is its Lipschitz constant in xi, a number or a callable.
+    """
+
+    constant: Any = None
+
+    def lipschitz(self, z: Array, norm: float) -> tuple[float, Array]:
+        if self.constant is None:
+            raise ValueError(
+                "the Lipschitz constant of this ConvexLoss in xi is not known: give "
+                "ConvexLoss(..., lipschitz=...), a number or a function of the decision"
+            )
+        if not callable(self.constant):
+            return float(self.constant), np.zeros(len(z))
+        found = self.constant(z)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise ValueError(
+                f"ConvexLoss: lipschitz must return a constant and a subgradient, got {found!r}"
+            )
+        value = _checked(found[0], (), "lipschitz")
+        return float(value), _checked(found[1], (len(z),), "the subgradient of lipschitz")
 
     def at(self, x: Array) -> Problem:
         if (x < self.region.lower).any() or (x > self.region.upper).any():

@@ -5,6 +5,12 @@ r"""The multi-item newsvendor (paper, eq:multi_newsvendor).
 
 The second form shows all: convex in x exactly if p + b + h >= 0; slope c - p - b below the demand
 and c + h above it; convex in the demand too.
+
+In the demand of an item the slope is b above the order and -(p + h) below it. All combinations of
+the items' slopes occur, whatever x is, so on the whole space f(x, .) has the Lipschitz constant
+:math:`| \max(|b|, |p + h|) |_*` with the dual of the norm of xi. The larger of b and p + h is never
+negative, since they add up to p + b + h >= 0, and it is the larger one in absolute value too:
+moving the demand far enough in the direction it belongs to costs as much as the constant says.
 """
 
 from __future__ import annotations
@@ -17,7 +23,14 @@ from scipy.optimize import linprog
 
 from roodso._typing import Array, BoolArray
 from roodso._validation import as_vector
-from roodso.losses.base import ConicRows, Loss, Problem, weighted_quantile
+from roodso.losses.base import (
+    ColumnPieces,
+    ConicRows,
+    Loss,
+    Problem,
+    dual_norm,
+    weighted_quantile,
+)
 from roodso.losses.region import Region, check_constraints
 
 __all__ = ["Newsvendor"]
@@ -188,6 +201,18 @@ class NewsvendorProblem(Problem):
             else:
                 z[j] = weighted_quantile(xi[:, j], weights, -t.slope[j] / t.kink[j])
         return np.clip(z, self.region.lower, self.region.upper)
+
+    def lipschitz(self, z: Array, norm: float) -> tuple[float, Array]:
+        return self.lipschitz_bound(norm), np.zeros(len(z))
+
+    def lipschitz_bound(self, norm: float) -> float:
+        t = self.terms
+        return dual_norm(np.maximum(np.abs(t.b), np.abs(t.kink - t.b)), norm)[0]
+
+    def column_pieces(self, z: Array) -> ColumnPieces:
+        t = self.terms
+        offset = np.stack([t.slope * z, (t.slope + t.kink) * z])
+        return ColumnPieces(np.zeros(1), offset[None], np.stack([t.b, t.b - t.kink])[None])
 
     def conic_rows(self, xi: Array) -> ConicRows:
         # o_lj >= x_j - xi_lj, o_lj >= 0;  slope'x + kink'o_l - t_l <= -b'xi_l.

@@ -6,6 +6,10 @@ r"""The mean-CVaR portfolio (paper, eq:portfolio) in z = (x, tau).
 
 For any distribution the best tau is the (1 - delta_2)-quantile of the portfolio's loss, so it lies
 between the smallest and the largest loss a portfolio can make.
+
+As a function of xi it is the larger of two affine ones, with slopes -x and
+:math:`-(1 + \delta_1/\delta_2) x`, so its Lipschitz constant is that of the second,
+:math:`(1 + \delta_1/\delta_2) |x|_*` with the dual of the norm of xi.
 """
 
 from __future__ import annotations
@@ -17,7 +21,14 @@ from scipy import sparse
 
 from roodso._typing import Array
 from roodso._validation import as_vector, check_real
-from roodso.losses.base import ConicRows, Loss, Problem, weighted_quantile
+from roodso.losses.base import (
+    ColumnPieces,
+    ConicRows,
+    Loss,
+    Problem,
+    dual_norm,
+    weighted_quantile,
+)
 from roodso.losses.region import Region, check_constraints
 
 __all__ = ["CVaRPortfolio"]
@@ -107,6 +118,20 @@ class CVaRProblem(Problem):
     def complete(self, x: Array, xi: Array, weights: Array) -> Array:
         tau = weighted_quantile(-(xi @ x), weights, 1.0 - self.tail)
         return np.append(x, tau)
+
+    def lipschitz(self, z: Array, norm: float) -> tuple[float, Array]:
+        steep = 1.0 + self.aversion / self.tail
+        value, slope = dual_norm(z[:-1], norm)
+        return steep * value, np.append(steep * slope, 0.0)
+
+    def lipschitz_bound(self, norm: float) -> float:
+        return 1.0 + self.aversion / self.tail  # no dual norm exceeds the sum, which is one
+
+    def column_pieces(self, z: Array) -> ColumnPieces:
+        a, steep = self.aversion, self.aversion / self.tail
+        constant = np.array([a, a - steep]) * z[-1]
+        slope = np.stack([-z[:-1], -(1.0 + steep) * z[:-1]])[:, None, :]
+        return ColumnPieces(constant, np.zeros_like(slope), slope)
 
     def at(self, x: Array) -> Problem:
         if (x < 0).any() or abs(x.sum() - 1.0) > 1e-6:

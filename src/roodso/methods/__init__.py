@@ -3,5 +3,6 @@
 from roodso.methods.hull import ConvexHullDRO
 from roodso.methods.rood import RooDSO
 from roodso.methods.saa import SAA
+from roodso.methods.wasserstein import WassersteinDRO
 
-__all__ = ["SAA", "ConvexHullDRO", "RooDSO"]
+__all__ = ["SAA", "ConvexHullDRO", "RooDSO", "WassersteinDRO"]

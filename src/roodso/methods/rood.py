@@ -20,7 +20,6 @@ from sklearn.base import clone
 
 from roodso._typing import Array, IntArray
 from roodso._validation import (
-    as_vector,
     check_choice,
     check_integer,
     check_jobs,
@@ -39,7 +38,7 @@ from roodso.solver.rows import LoopOptions, Programme, WarmStart
 from roodso.solver.solution import Solution
 from roodso.solver.solve import solve_programme
 from roodso.sources import Sources
-from roodso.support import data_box, latin_hypercube
+from roodso.support import check_box, data_box, latin_hypercube
 
 __all__ = ["RooDSO"]
 
@@ -275,7 +274,7 @@ class RooDSO(DecisionMaker):
         rng = np.random.default_rng(self.random_state)
         started = time.perf_counter()
         space = self._learner().kernel_space(sources, rng)
-        lower, upper = self._box(sources)
+        lower, upper = check_box(self.support_box, sources.samples)
         drawn = latin_hypercube(lower, upper, self.n_support, rng)
         problem = self._bind(*data_box(np.vstack([sources.samples, drawn])))
         embedding = Embedding.compute(space, sources, drawn, n_jobs=check_jobs(self.n_jobs))
@@ -286,19 +285,6 @@ class RooDSO(DecisionMaker):
             herded = herd_sources(embedding, self.n_herding or _HERDING_STEPS)
         elapsed = time.perf_counter() - started
         return _Prepared(problem, embedding, seeds, herded, elapsed)
-
-    def _box(self, sources: Sources) -> tuple[Array, Array]:
-        if self.support_box is None:
-            return data_box(sources.samples)
-        if not isinstance(self.support_box, Sequence) or len(self.support_box) != 2:
-            raise TypeError(
-                f"support_box must be a pair (lower, upper) or None, got {self.support_box!r}"
-            )
-        lower = as_vector(self.support_box[0], "support_box[0]", sources.n_columns)
-        upper = as_vector(self.support_box[1], "support_box[1]", sources.n_columns)
-        if (lower > upper).any():
-            raise ValueError(f"support_box must have lower <= upper, got {self.support_box!r}")
-        return lower, upper
 
     def _learn_and_solve(self, prepared: _Prepared, warm: WarmStart | None) -> None:
         started = time.perf_counter()
