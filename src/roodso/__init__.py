@@ -1,6 +1,6 @@
 """Robust out-of-distribution stochastic optimisation: decide where no data exist yet."""
 
-from roodso import datasets, guarantees, losses, sets
+from roodso import datasets, guarantees, losses, model_selection, plots, sets
 from roodso.exceptions import (
     ConvergenceWarning,
     DegenerateDataWarning,
@@ -25,5 +25,7 @@ __all__ = [
     "guarantees",
     "load",
     "losses",
+    "model_selection",
+    "plots",
     "sets",
 ]

@@ -121,6 +121,33 @@ class Embedding:
         support, points = np.vstack([self.support, extra]), np.vstack([self.points, drawn])
         return Embedding(self.space, support, points, np.vstack([self.means, means]), self.sources)
 
+    def restricted(self, rows: IntArray, *, n_jobs: int = 1) -> Embedding:
+        """The same without the other samples, which leave the support too; drawn points stay.
+
+        Where every source is kept whole or left out, all values are known already; else those at
+        what is left are computed anew, with the same kernel.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Numbers of the samples kept, ascending.
+        """
+        drawn = np.arange(self.sources.n_samples, len(self.support))
+        kept = self.sources.restricted(rows)
+        codes = self.sources.codes[rows]
+        whole = np.unique(codes)
+        if not np.array_equal(np.flatnonzero(np.isin(self.sources.codes, whole)), rows):
+            return Embedding.compute(self.space, kept, self.support[drawn], n_jobs=n_jobs)
+        points = np.concatenate([rows, drawn])
+        columns = codes[np.unique(kept.codes, return_index=True)[1]]
+        return Embedding(
+            self.space,
+            self.support[points],
+            self.points[points],
+            np.ascontiguousarray(self.means[np.ix_(points, columns)]),
+            kept,
+        )
+
     def means_at(self, points: Array, *, n_jobs: int = 1) -> Array:
         """All sources' mean embeddings at points in the kernel's coordinates: (m, M)."""
         samples = self.points[: self.sources.n_samples]

@@ -153,12 +153,19 @@ class Sources:
         """Samples of one source, (n_i, d)."""
         return self.samples[self.codes == source]
 
+    def restricted(self, rows: IntArray) -> Sources:
+        """Some of the rows, in the order given; sources left without any are left out."""
+        codes = self.codes[rows]
+        left, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # by first appearance among these rows
+        place = np.empty(len(left), dtype=np.intp)
+        place[order] = np.arange(len(left))
+        labels = tuple(self.labels[source] for source in left[order])
+        return Sources(self.samples[rows], place[codes], labels, self.names)
+
     def without(self, source: int) -> Sources:
         """All sources but one."""
-        keep = self.codes != source
-        codes = self.codes[keep]
-        labels = self.labels[:source] + self.labels[source + 1 :]
-        return Sources(self.samples[keep], codes - (codes > source), labels, self.names)
+        return self.restricted(np.flatnonzero(self.codes != source))
 
 
 def _is_stacked(X: Any) -> bool:

@@ -70,16 +70,35 @@ class DecisionMaker(BaseEstimator, ABC):
         self
         """
         self._validate()
-        self._fit(Sources.from_data(X, groups))
+        self._fit_prepared(self._prepare(Sources.from_data(X, groups)))
         return self
 
     @abstractmethod
     def _validate(self) -> None:
         """Check the parameters before any work."""
 
+    def _prepare(self, sources: Sources) -> Any:
+        """What fits to the same sources can share: whatever `_preparation` and the data determine.
+
+        It has a method ``restricted(rows)`` that gives the same for some of the samples.
+        """
+        return sources
+
+    def _preparation(self) -> dict[str, Any]:
+        """The parameters that `_prepare` depends on; models that agree on them share it."""
+        return {}
+
     @abstractmethod
-    def _fit(self, sources: Sources) -> None:
+    def _fit_prepared(self, prepared: Any, warm: Any = None) -> None:
         """Learn and solve; ends with `_finish`."""
+
+    def _paper_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        """What the paper searches for this method's parameters; empty where it has none."""
+        return {}
+
+    def _warm_start(self) -> Any:
+        """What a fit to the same preparation with neighbouring parameters can begin from."""
+        return None
 
     def _check_loss(self) -> Loss:
         if not isinstance(self.loss, Loss):
@@ -128,7 +147,12 @@ class DecisionMaker(BaseEstimator, ABC):
         y : ignored
         """
         check_is_fitted(self, "solution_")
-        table = check_table(match_columns(X, self._names), "X", width=self.n_features_in_)
+        return self._score_table(
+            check_table(match_columns(X, self._names), "X", width=self.n_features_in_)
+        )
+
+    def _score_table(self, table: Array) -> float:
+        """`score` of a table that has been checked."""
         weights = np.full(len(table), 1.0 / len(table))
         z = self._problem.complete(self.solution_.decision, table, weights)
         return -float(self._problem.values(z, table).mean())
@@ -217,7 +241,7 @@ class SampleMethod(DecisionMaker):
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable or None, got {self.progress!r}")
 
-    def _fit(self, sources: Sources) -> None:
+    def _fit_prepared(self, sources: Sources, warm: Any = None) -> None:
         problem = self._bind(*data_box(sources.samples))
         self._sources = sources
         self._finish(sources, problem, self._solve(problem))

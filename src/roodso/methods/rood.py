@@ -44,6 +44,17 @@ __all__ = ["RooDSO"]
 
 #: What the ball's own parameters are where ``uncertainty_set`` replaces them.
 _BALL_DEFAULTS = {"nu": 0.2, "kernel": "rbf", "bandwidth": "median", "gamma": 0.0, "scale": False}
+#: What shapes the kernel, the support and the pass over kernel values, besides the loss.
+_KERNEL = ("kernel", "bandwidth", "scale", "random_state")
+_PREPARATION = (
+    "n_support",
+    "support_box",
+    "random_state",
+    "representer",
+    "n_herding",
+    "gram",
+    "n_seeds",
+)
 #: The paper's number of herding steps.
 _HERDING_STEPS = 50
 
@@ -216,7 +227,7 @@ class RooDSO(DecisionMaker):
         for model in models:
             if prepared is None:
                 prepared = model._prepare(Sources.from_data(X, groups))
-            model._learn_and_solve(prepared, warm)
+            model._fit_prepared(prepared, warm)
             warm = model._warm_start()
         return models
 
@@ -266,8 +277,15 @@ class RooDSO(DecisionMaker):
             )
         return clone(self.uncertainty_set)
 
-    def _fit(self, sources: Sources) -> None:
-        self._learn_and_solve(self._prepare(sources), None)
+    def _paper_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        return {"nu": [round(0.05 * step, 2) for step in range(1, 20)]}
+
+    def _preparation(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)
+        shaping = {name: parameters[name] for name in _PREPARATION}
+        shaping["loss"] = self._check_loss()
+        learner = self._learner().get_params(deep=False)
+        return shaping | {f"set {name}": learner.get(name) for name in _KERNEL}
 
     def _prepare(self, sources: Sources) -> _Prepared:
         """All that does not depend on nu: kernel, support points, the pass over kernel values."""
@@ -278,21 +296,20 @@ class RooDSO(DecisionMaker):
         drawn = latin_hypercube(lower, upper, self.n_support, rng)
         problem = self._bind(*data_box(np.vstack([sources.samples, drawn])))
         embedding = Embedding.compute(space, sources, drawn, n_jobs=check_jobs(self.n_jobs))
-        n_points = len(embedding.support)
-        seeds = rng.choice(n_points, min(self.n_seeds, n_points), replace=False)
-        herded = None
-        if "herded" in (self.representer, self.gram):
-            herded = herd_sources(embedding, self.n_herding or _HERDING_STEPS)
+        seeds = rng.random(self.n_seeds)
+        n_herding = self.n_herding or _HERDING_STEPS
+        steps = n_herding if "herded" in (self.representer, self.gram) else None
+        herded = None if steps is None else herd_sources(embedding, steps)
         elapsed = time.perf_counter() - started
-        return _Prepared(problem, embedding, seeds, herded, elapsed)
+        return _Prepared(problem, embedding, seeds, steps, herded, elapsed)
 
-    def _learn_and_solve(self, prepared: _Prepared, warm: WarmStart | None) -> None:
+    def _fit_prepared(self, prepared: _Prepared, warm: WarmStart | None = None) -> None:
         started = time.perf_counter()
         self.set_learner_ = self._learner()
         self.uncertainty_set_ = self._learn(prepared)
         learned = time.perf_counter()
         self._programme = Programme(prepared.problem, self.uncertainty_set_, prepared.embedding)
-        options = self._options(prepared.seeds)
+        options = self._options(prepared.seeds())
         solution = solve_programme(self._programme, options, basis=self._basis(prepared), warm=warm)
         timings = {"kernel": prepared.seconds, "set": learned - started, **solution.timings}
         self._finish(
@@ -343,16 +360,31 @@ class RooDSO(DecisionMaker):
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What models that differ in nu share.
+    """What models that differ only in the set's size share.
 
-    ``seeds`` and ``herded`` number support points; ``seconds`` is what preparing took.
+    ``seed_places`` are numbers in [0, 1), places among the support points however many there are;
+    ``herded`` numbers samples, by source, where herding with ``steps`` is asked for; ``seconds`` is
+    what preparing took.
     """
 
     problem: Problem
     embedding: Embedding
-    seeds: IntArray
+    seed_places: Array
+    steps: int | None
     herded: list[IntArray] | None
     seconds: float
+
+    def seeds(self) -> IntArray:
+        """The paper's seed constraints: support points drawn uniformly."""
+        return np.unique((self.seed_places * len(self.embedding.support)).astype(np.intp))
+
+    def restricted(self, rows: IntArray) -> _Prepared:
+        """The same for some of the samples: kernel, box and drawn points stay."""
+        started = time.perf_counter()
+        embedding = self.embedding.restricted(rows)
+        herded = None if self.steps is None else herd_sources(embedding, self.steps)
+        seconds = time.perf_counter() - started
+        return replace(self, embedding=embedding, herded=herded, seconds=seconds)
 
     def herded_gram(self) -> Array:
         """Gram matrix of the herded samples' embeddings, as Algorithm 1 has it."""

@@ -127,7 +127,10 @@ class WassersteinDRO(SampleMethod):
         if self.support_box is not None and self.support != "box":
             raise ValueError('support_box has no effect unless support="box"')
 
-    def _fit(self, sources: Sources) -> None:
+    def _paper_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        return {"radius": [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2]}
+
+    def _fit_prepared(self, sources: Sources, warm: Any = None) -> None:
         box = self._box(sources.samples)
         problem = self._bind(*(data_box(sources.samples) if box is None else box))
         self._ball = WassersteinBall(float(self.radius), float(self.norm), box)

@@ -1,0 +1,121 @@
+"""The price of robustness: what caution costs and saves along the values of a parameter.
+
+For each value: the decision from all sources and its certified worst case; and, leaving one source
+out at a time, the mean cost over the sources held out and the cost on the worst of them. The larger
+the set, the higher its worst case; what that buys shows in the held-out costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from roodso._typing import Progress
+from roodso.methods.base import DecisionMaker
+from roodso.model_selection import fit_grid, select
+
+__all__ = ["RobustnessPathDisplay"]
+
+#: The paper's grid of nu.
+_VALUES = tuple(round(0.05 * step, 2) for step in range(1, 20))
+
+
+@dataclass
+class RobustnessPathDisplay:
+    """The path of a parameter, as data and as a picture; made by `from_estimator`.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Indexed by the parameter's value: ``worst_case`` (certified, from all sources),
+        ``held_out_mean`` and ``held_out_worst`` (leave-one-source-out).
+    decisions : DataFrame
+        Decisions from all sources, indexed by the same values.
+    ax_ : matplotlib Axes
+        Set by `plot`, as is ``figure_``.
+
+    Examples
+    --------
+    >>> from roodso import RooDSO
+    >>> from roodso.datasets import make_newsvendor_sources
+    >>> from roodso.losses import Newsvendor
+    >>> shops = make_newsvendor_sources(8, 40, random_state=0)
+    >>> model = RooDSO(Newsvendor(price=[50, 40], cost=[20, 15]), random_state=0)
+    >>> path = RobustnessPathDisplay.from_estimator(model, shops, values=[0.1, 0.5, 0.9])
+    >>> path.table.index.tolist(), path.decisions.shape
+    ([0.1, 0.5, 0.9], (3, 2))
+    """
+
+    table: pd.DataFrame
+    decisions: pd.DataFrame
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: DecisionMaker,
+        X: Any,
+        groups: Any = None,
+        *,
+        parameter: str = "nu",
+        values: Sequence[float] = _VALUES,
+        n_jobs: int | None = 1,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Compute the path, sharing kernel values over all its fits.
+
+        Parameters
+        ----------
+        model : DecisionMaker
+            Not changed; its own value of the parameter plays no part.
+        X, groups
+            Data as for the model's ``fit``.
+        parameter : str, default="nu"
+            Or "gamma", a rival's "radius": any numeric parameter.
+        values : sequence of float
+        n_jobs, progress
+            As for `roodso.model_selection.select`.
+        """
+        grid = {parameter: list(values)}
+        found = select(model, grid, X, groups, refit=False, n_jobs=n_jobs, progress=progress)
+        fitted = fit_grid(model, grid, X, groups)
+        index = pd.Index(list(values), name=parameter)
+        columns = {
+            "worst_case": [each.objective_ for each in fitted],
+            "held_out_mean": found.cv_results_["mean"],
+            "held_out_worst": found.cv_results_["worst"],
+        }
+        decisions = [pd.Series(each.decision_) for each in fitted]
+        return cls(pd.DataFrame(columns, index), pd.DataFrame(decisions).set_index(index))
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the three costs against the parameter.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure by default.
+
+        Returns
+        -------
+        self
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        values = np.asarray(self.table.index, dtype=float)
+        labels = {
+            "worst_case": ("certified worst case", ":"),
+            "held_out_worst": ("worst held-out source", "-"),
+            "held_out_mean": ("mean over held-out sources", "--"),
+        }
+        for column, (label, style) in labels.items():
+            ax.plot(values, self.table[column], style, label=label)
+        ax.set(xlabel=str(self.table.index.name), ylabel="cost")
+        ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
