@@ -36,6 +36,7 @@ __all__ = [
     "Product",
     "Sum",
     "as_kernel",
+    "kernel_from_dict",
     "median_bandwidth",
     "squared_distances",
 ]
@@ -360,8 +361,19 @@ def kernel_from_dict(description: dict[str, Any]) -> Kernel:
     return {"sum": Sum, "product": Product}[kind](first, second)
 
 
-def squared_distances(a: Array, b: Array) -> Array:
+def squared_distances(a: Array, b: Array, out: Array | None = None) -> Array:
     """Squared Euclidean distances between rows, by differences: exact near and far.
+
+    Parameters
+    ----------
+    a : ndarray of shape (m, d)
+    b : ndarray of shape (n, d)
+    out : ndarray of shape (m, n), optional
+        Contiguous; takes the result.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
 
     Examples
     --------
@@ -371,7 +383,7 @@ def squared_distances(a: Array, b: Array) -> Array:
     """
     from scipy.spatial.distance import cdist
 
-    return np.asarray(cdist(a, b, "sqeuclidean"))
+    return np.asarray(cdist(a, b, "sqeuclidean", out=out))
 
 
 #: Above this many samples the median heuristic works on a random subsample of that many.
