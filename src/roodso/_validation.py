@@ -20,6 +20,9 @@ __all__ = [
     "check_table",
 ]
 
+#: Distances are squared: twice this, in a thousand columns, must not overflow.
+_LARGEST = 1e150
+
 
 def check_real(
     value: Any,
@@ -114,7 +117,8 @@ def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False)
 def check_table(table: Any, name: str, *, width: int | None = None, min_rows: int = 1) -> Array:
     """Return an (n, d) float table; say which cell is missing, infinite or not a number.
 
-    A column of booleans is accepted as zeros and ones, as pandas and numpy do.
+    Numbers whose squares overflow are refused too: no distance could be told. A column of booleans
+    is accepted as zeros and ones, as pandas and numpy do.
     """
     try:
         array = np.asarray(table)
@@ -138,5 +142,9 @@ def check_table(table: Any, name: str, *, width: int | None = None, min_rows: in
         raise ValueError(
             f"{name} must hold finite numbers, got {array[row, column]} in row {row}, "
             f"column {column} ({int(bad.sum())} such cell(s) in all)"
+        )
+    if (np.abs(array) > _LARGEST).any():
+        raise ValueError(
+            f"{name} must hold numbers of at most {_LARGEST:g} in size, got {np.abs(array).max():g}"
         )
     return np.ascontiguousarray(array)

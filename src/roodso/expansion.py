@@ -21,7 +21,7 @@ import numpy as np
 
 from roodso._typing import Array
 from roodso.embedding import _BLOCK, KernelSpace, _in_order
-from roodso.pairs import NEAR, Pairs
+from roodso.pairs import BEARABLE, NEAR, Pairs
 
 __all__ = ["KernelExpansion"]
 
@@ -122,8 +122,9 @@ class KernelExpansion:
         With E the extent of box and points, in the kernel's coordinates: a squared distance from
         the matrix product is wrong by some eps E^2. A smooth k changes by at most kappa / 2 times
         that, kappa = -k''(0). One with a kink has its distances below 1e-3 E from differences, so
-        the distance itself is wrong by at most some 1e3 eps E, its direction by 1e6 eps. A sum of
-        P terms adds P eps. The gradient's bound is for the kernel's coordinates.
+        the distance itself is wrong by at most some 1e3 eps E, its direction by 1e6 eps. Where that
+        would be felt, all distances come from differences (`roodso.pairs`) and are wrong by some
+        eps E. A sum of P terms adds P eps. The gradient's bound is for the kernel's coordinates.
 
         Returns
         -------
@@ -133,13 +134,14 @@ class KernelExpansion:
         corners = self._centered(np.vstack([lower, upper]))
         extent = float(np.linalg.norm(np.abs(np.vstack([corners, self._centers])).max(axis=0)))
         unit = (len(self.coefficients) + 64) * _EPS * self.mass
+        by_difference = kernel.bound + 4.0 * kernel.steepness * extent
+        most = 4.0 * BEARABLE / _EPS * kernel.bound
         kappa = kernel.curvature
         if np.isfinite(kappa):
-            stretch = kappa * extent**2
-            return unit * (kernel.bound + stretch), unit * kappa * extent * (2.0 + stretch)
-        steepest = float(np.abs(kernel.profile(np.zeros(1))[1][0]))
-        blur = steepest / np.sqrt(NEAR)
-        return unit * (kernel.bound + blur * extent), unit * blur / np.sqrt(NEAR)
+            stretch = min(kappa * extent**2, most)
+            return unit * (by_difference + stretch), unit * kappa * extent * (8.0 + stretch)
+        blur = kernel.steepness / np.sqrt(NEAR)
+        return unit * (by_difference + min(blur * extent, most)), unit * blur / np.sqrt(NEAR)
 
     def _values(self, at: Array) -> Array:
         """Values at points in centred kernel coordinates."""
@@ -174,7 +176,8 @@ class KernelExpansion:
             value, weight = kernel.profile(r)
             values += value @ coefficients
             np.divide(weight, r, out=weight, where=r > 0)
-            weight[r == 0] = 0.0
+            # The limit at 0, where r may be so by rounding only; a kink has none, and no part.
+            weight[r == 0] = 0.0 if kernel.sharp else -kernel.curvature
             weight *= coefficients
             if len(rows):
                 difference = at[rows] - centers[columns]

@@ -21,12 +21,12 @@ import numpy as np
 from roodso._typing import Array
 from roodso.kernels import Kernel, squared_distances
 
-__all__ = ["NEAR", "Pairs"]
+__all__ = ["BEARABLE", "NEAR", "Pairs"]
 
 #: Squared distances below this share of the squared extent are recomputed for kernels with a kink.
 NEAR = 1e-6
 #: Errors of kernel values, relative to C, above which all distances are taken by differences.
-_BEARABLE = 1e-11
+BEARABLE = 1e-11
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -54,7 +54,7 @@ class Pairs:
         extent = _largest_square(a) + _largest_square(b)
         self.near = NEAR * extent if kernel.sharp else 0.0
         error = _EPS * extent * _steepness(kernel, self.near)
-        self._by_product = bool(error <= _BEARABLE * kernel.bound)  # False where it overflows
+        self._by_product = bool(error <= BEARABLE * kernel.bound)  # False where it overflows
         if self._by_product:
             one_a, one_b = np.ones((len(a), 1)), np.ones((len(b), 1))
             self._left = np.hstack([a, _squares(a)[:, None], one_a])
