@@ -128,13 +128,19 @@ def _active_set(G: Array, q: Array, cap: float, a: Array, noise: float) -> Array
             continue
         up, down = _worst_pair(worth, a, cap)
         if worth[up] - worth[down] <= 4 * tol:
-            return a
+            return _on_bounds(a, cap)
         a = _exchanged(G, worth, a, up, down, cap)
     worth = q - 2 * G @ a
     up, down = _worst_pair(worth, a, cap)
     if worth[up] - worth[down] > max(_ACCEPTABLE, 4 * noise):
         raise SolverError("a quadratic programme over mixtures could not be solved", "iterations")
-    return a
+    return _on_bounds(a, cap)
+
+
+def _on_bounds(a: Array, cap: float) -> Array:
+    """The mixture without the rounding that adding it up to one leaves next to a bound."""
+    rounding = 4 * _EPS
+    return np.where(a < rounding, 0.0, np.where(a > cap * (1 - rounding), cap, a))
 
 
 def _newton(G: Array, worth: Array, free: BoolArray, tol: float) -> tuple[Array | None, float]:
