@@ -20,6 +20,9 @@ __all__ = [
     "check_table",
 ]
 
+#: Distances are squared: twice this, in a thousand columns, must not overflow.
+_LARGEST = 1e150
+
 
 def check_real(
     value: Any,
@@ -29,10 +32,15 @@ def check_real(
     high: float = np.inf,
     low_open: bool = False,
     high_open: bool = False,
+    instead: str = "",
 ) -> float:
-    """Return ``value`` as a finite float inside the interval, or say what is accepted."""
-    left, right = "(" if low_open else "[", ")" if high_open else "]"
-    accepted = f"a number in {left}{low:g}, {high:g}{right}"
+    """Return ``value`` as a finite float inside the interval, or say what is accepted.
+
+    ``instead`` names what the caller accepts besides numbers.
+    """
+    left = "(" if low_open or low == -np.inf else "["
+    right = ")" if high_open or high == np.inf else "]"
+    accepted = f"a number in {left}{low:g}, {high:g}{right}" + (f" or {instead}" if instead else "")
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
     number = float(value)
@@ -88,7 +96,10 @@ def check_seed(random_state: Any) -> None:
 def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False) -> Array:
     """Return a vector of length ``size`` from a number or a sequence of that length."""
     try:
-        vector = np.asarray(value, dtype=np.float64)
+        vector = np.asarray(value)
+        if vector.dtype.kind in "mMc":  # which float64 would take without a word
+            raise TypeError
+        vector = np.asarray(vector, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number or {size} numbers, got {value!r}") from None
     if vector.ndim == 0:
@@ -106,7 +117,8 @@ def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False)
 def check_table(table: Any, name: str, *, width: int | None = None, min_rows: int = 1) -> Array:
     """Return an (n, d) float table; say which cell is missing, infinite or not a number.
 
-    A column of booleans is accepted as zeros and ones, as pandas and numpy do.
+    Numbers whose squares overflow are refused too: no distance could be told. A column of booleans
+    is accepted as zeros and ones, as pandas and numpy do.
     """
     try:
         array = np.asarray(table)
@@ -130,5 +142,9 @@ def check_table(table: Any, name: str, *, width: int | None = None, min_rows: in
         raise ValueError(
             f"{name} must hold finite numbers, got {array[row, column]} in row {row}, "
             f"column {column} ({int(bad.sum())} such cell(s) in all)"
+        )
+    if (np.abs(array) > _LARGEST).any():
+        raise ValueError(
+            f"{name} must hold numbers of at most {_LARGEST:g} in size, got {np.abs(array).max():g}"
         )
     return np.ascontiguousarray(array)

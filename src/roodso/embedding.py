@@ -29,17 +29,20 @@ from threadpoolctl import ThreadpoolController
 
 from roodso._typing import Array, IntArray
 from roodso.kernels import Kernel
+from roodso.pairs import Pairs
 from roodso.sources import Sources
 
-__all__ = ["Coordinates", "Embedding", "KernelSpace", "source_means"]
+__all__ = [
+    "Coordinates",
+    "Embedding",
+    "KernelSpace",
+    "group_means",
+    "source_means",
+    "source_means_at",
+]
 
 #: Rows and columns of a tile: 512 x 512 doubles are 2 MB, which two threads keep in cache.
 _BLOCK = 512
-#: `_Grouped.blocks` rounds the number of pieces, so a block can be half as large again.
-_BLOCK_MAX = 3 * _BLOCK // 2 + 1
-#: Squared distances below this share of the data's squared extent are recomputed from differences
-#: where the kernel has a kink: there the square root would halve the digits.
-_NEAR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -151,13 +154,9 @@ class Embedding:
     def means_at(self, points: Array, *, n_jobs: int = 1) -> Array:
         """All sources' mean embeddings at points in the kernel's coordinates: (m, M)."""
         samples = self.points[: self.sources.n_samples]
-        return _means_at(
-            self.space.kernel,
-            points,
-            samples,
-            self.sources.codes,
-            self.sources.n_sources,
-            n_jobs=n_jobs,
+        sources = self.sources
+        return source_means_at(
+            self.space.kernel, points, samples, sources.codes, sources.n_sources, n_jobs=n_jobs
         )
 
     @cached_property
@@ -167,7 +166,7 @@ class Embedding:
 
     def columns(self, index: IntArray) -> Array:
         """Kernel values of all points against those numbered ``index``: (L, m)."""
-        return _values(self.space.kernel, self.points, self.points[index])
+        return Pairs(self.space.kernel, self.points, self.points[index]).values()
 
 
 def group_means(values: Array, sources: Sources) -> Array:
@@ -225,9 +224,25 @@ def source_means(
     return np.vstack([among, _means_of(kernel, extra, grouped, n_jobs)])
 
 
-def _means_at(
-    kernel: Kernel, points: Array, samples: Array, codes: IntArray, n_sources: int, *, n_jobs: int
+def source_means_at(
+    kernel: Kernel,
+    points: Array,
+    samples: Array,
+    codes: IntArray,
+    n_sources: int,
+    *,
+    n_jobs: int = 1,
 ) -> Array:
+    """Values of every source's mean embedding at points (m, d) alone: (m, M).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from roodso.kernels import RBF
+    >>> x = np.array([[0.0], [1.0], [5.0]])
+    >>> source_means_at(RBF(1.0), x[1:2], x, np.array([0, 0, 1]), 2).round(3).tolist()
+    [[0.803, 0.0]]
+    """
     order = np.argsort(codes, kind="stable")
     return _means_of(kernel, points, _Grouped(samples[order], codes[order], n_sources), n_jobs)
 
@@ -255,6 +270,10 @@ class _Grouped:
                 edges += np.linspace(edges[-1], end, pieces + 1).astype(int).tolist()[1:]
         return [_Block.of(self.codes, a, b) for a, b in pairwise(edges) if b > a]
 
+    @cached_property
+    def largest_block(self) -> int:
+        return max(block.stop - block.start for block in self.blocks)
+
 
 @dataclass(frozen=True)
 class _Block:
@@ -273,6 +292,10 @@ class _Block:
         return cls(start, stop, first, last, offsets)
 
     @property
+    def samples(self) -> slice:
+        return slice(self.start, self.stop)
+
+    @property
     def sources(self) -> slice:
         return slice(self.first, self.last + 1)
 
@@ -289,24 +312,17 @@ class _Block:
 
 def _means_among(kernel: Kernel, grouped: _Grouped, n_jobs: int) -> Array:
     """Means at the samples themselves: tiles on and above the diagonal serve both sides."""
-    left, right = _factors(kernel, grouped.samples, grouped.samples)
+    pairs = Pairs(kernel, grouped.samples, grouped.samples)
     blocks = grouped.blocks
-    near = _near(kernel, grouped.samples, grouped.samples)
 
     def row_of_tiles(a: int) -> tuple[Array, list[Array]]:
         rows = blocks[a]
         own = np.zeros((rows.stop - rows.start, grouped.n_sources))
         below: list[Array] = []
-        buffer = np.empty((len(own), _BLOCK_MAX))
+        buffer = np.empty(len(own) * grouped.largest_block)
         for b in range(a, len(blocks)):
             columns = blocks[b]
-            tile = _tile(
-                kernel,
-                left[rows.start : rows.stop],
-                right[:, columns.start : columns.stop],
-                near,
-                buffer,
-            )
+            tile = pairs.values(rows.samples, columns.samples, buffer)
             own[:, columns.sources] += columns.sum_columns(tile)
             if b > a:
                 below.append(rows.sum_rows(tile))
@@ -315,70 +331,28 @@ def _means_among(kernel: Kernel, grouped: _Grouped, n_jobs: int) -> Array:
     sums = np.zeros((len(grouped.samples), grouped.n_sources))
     for a, (own, below) in enumerate(_in_order(row_of_tiles, len(blocks), n_jobs)):
         rows = blocks[a]
-        sums[rows.start : rows.stop] += own
+        sums[rows.samples] += own
         for columns, part in zip(blocks[a + 1 :], below, strict=True):
-            sums[columns.start : columns.stop, rows.sources] += part
+            sums[columns.samples, rows.sources] += part
     return sums / grouped.sizes
 
 
 def _means_of(kernel: Kernel, points: Array, grouped: _Grouped, n_jobs: int) -> Array:
     """Means at other points."""
-    left, right = _factors(kernel, points, grouped.samples)
-    near = _near(kernel, points, grouped.samples)
+    pairs = Pairs(kernel, points, grouped.samples)
     starts = range(0, len(points), _BLOCK)
 
     def row_of_tiles(a: int) -> Array:
-        rows = left[starts[a] : starts[a] + _BLOCK]
-        own = np.zeros((len(rows), grouped.n_sources))
-        buffer = np.empty((len(own), _BLOCK_MAX))
+        rows = slice(starts[a], min(starts[a] + _BLOCK, len(points)))
+        own = np.zeros((rows.stop - rows.start, grouped.n_sources))
+        buffer = np.empty(len(own) * grouped.largest_block)
         for columns in grouped.blocks:
-            tile = _tile(kernel, rows, right[:, columns.start : columns.stop], near, buffer)
+            tile = pairs.values(rows, columns.samples, buffer)
             own[:, columns.sources] += columns.sum_columns(tile)
         return own
 
     parts = list(_in_order(row_of_tiles, len(starts), n_jobs))
     return np.vstack(parts) / grouped.sizes if parts else np.zeros((0, grouped.n_sources))
-
-
-def _values(kernel: Kernel, a: Array, b: Array) -> Array:
-    """Kernel values of rows of ``a`` against rows of ``b``, through the matrix product."""
-    left, right = _factors(kernel, a, b)
-    return _tile(kernel, left, right, _near(kernel, a, b))
-
-
-def _factors(kernel: Kernel, a: Array, b: Array) -> tuple[Array, Array]:
-    """Matrices whose product is c |a - b|^2, pair by pair.
-
-    c |a - b|^2 = [a, |a|^2, 1] [-2 c b, c, c |b|^2]'.
-    """
-    c = kernel.factor
-    one_a, one_b = np.ones((len(a), 1)), np.ones((len(b), 1))
-    left = np.hstack([a, np.einsum("nd,nd->n", a, a)[:, None], one_a])
-    right = np.hstack([-2 * c * b, c * one_b, c * np.einsum("nd,nd->n", b, b)[:, None]])
-    return left, np.ascontiguousarray(right.T)
-
-
-def _near(kernel: Kernel, a: Array, b: Array) -> float:
-    """The u = c r^2 below which a kernel with a kink at 0 wants exact differences."""
-    if not kernel.sharp or len(a) == 0 or len(b) == 0:
-        return 0.0
-    extent = np.einsum("nd,nd->n", a, a).max() + np.einsum("nd,nd->n", b, b).max()
-    return float(_NEAR * extent * kernel.factor)
-
-
-def _tile(
-    kernel: Kernel, left: Array, right: Array, near: float, buffer: Array | None = None
-) -> Array:
-    """Kernel values of one tile, in ``buffer`` where one of enough columns is given."""
-    out = None if buffer is None else buffer[:, : right.shape[1]]
-    tile: Array = np.matmul(left, right, out=out)
-    if near > 0.0:
-        rows, columns = np.nonzero(tile < near)
-        width = left.shape[1] - 2
-        c = kernel.factor
-        difference = left[rows, :width] + right[:width, columns].T / (2 * c)
-        tile[rows, columns] = c * np.einsum("nd,nd->n", difference, difference)
-    return kernel.from_scaled(tile)
 
 
 def _in_order(task: Any, count: int, n_jobs: int) -> Iterator[Any]:

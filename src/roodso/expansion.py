@@ -20,7 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from roodso._typing import Array
-from roodso.embedding import _BLOCK, _NEAR, KernelSpace, _factors, _in_order, _near, _tile
+from roodso.embedding import _BLOCK, KernelSpace, _in_order
+from roodso.pairs import BEARABLE, NEAR, Pairs
 
 __all__ = ["KernelExpansion"]
 
@@ -121,8 +122,9 @@ class KernelExpansion:
         With E the extent of box and points, in the kernel's coordinates: a squared distance from
         the matrix product is wrong by some eps E^2. A smooth k changes by at most kappa / 2 times
         that, kappa = -k''(0). One with a kink has its distances below 1e-3 E from differences, so
-        the distance itself is wrong by at most some 1e3 eps E, its direction by 1e6 eps. A sum of
-        P terms adds P eps. The gradient's bound is for the kernel's coordinates.
+        the distance itself is wrong by at most some 1e3 eps E, its direction by 1e6 eps. Where that
+        would be felt, all distances come from differences (`roodso.pairs`) and are wrong by some
+        eps E. A sum of P terms adds P eps. The gradient's bound is for the kernel's coordinates.
 
         Returns
         -------
@@ -132,29 +134,28 @@ class KernelExpansion:
         corners = self._centered(np.vstack([lower, upper]))
         extent = float(np.linalg.norm(np.abs(np.vstack([corners, self._centers])).max(axis=0)))
         unit = (len(self.coefficients) + 64) * _EPS * self.mass
+        by_difference = kernel.bound + 4.0 * kernel.steepness * extent
+        most = 4.0 * BEARABLE / _EPS * kernel.bound
         kappa = kernel.curvature
         if np.isfinite(kappa):
-            stretch = kappa * extent**2
-            return unit * (kernel.bound + stretch), unit * kappa * extent * (2.0 + stretch)
-        steepest = float(np.abs(kernel.profile(np.zeros(1))[1][0]))
-        blur = steepest / np.sqrt(_NEAR)
-        return unit * (kernel.bound + blur * extent), unit * blur / np.sqrt(_NEAR)
+            stretch = min(kappa * extent**2, most)
+            return unit * (by_difference + stretch), unit * kappa * extent * (8.0 + stretch)
+        blur = kernel.steepness / np.sqrt(NEAR)
+        return unit * (by_difference + min(blur * extent, most)), unit * blur / np.sqrt(NEAR)
 
     def _values(self, at: Array) -> Array:
         """Values at points in centred kernel coordinates."""
-        kernel, centers = self.space.kernel, self._centers
-        left, right = _factors(kernel, at, centers)
-        near = _near(kernel, at, centers)
+        centers = self._centers
+        pairs = Pairs(self.space.kernel, at, centers)
         starts = range(0, len(at), _BLOCK)
 
         def rows(a: int) -> Array:
-            own = left[starts[a] : starts[a] + _BLOCK]
-            total = np.zeros(len(own))
-            buffer = np.empty((len(own), _BLOCK))
+            own = slice(starts[a], min(starts[a] + _BLOCK, len(at)))
+            total = np.zeros(own.stop - own.start)
+            buffer = np.empty(len(total) * _BLOCK)
             for start in range(0, len(centers), _BLOCK):
                 part = slice(start, start + _BLOCK)
-                tile = _tile(kernel, own, right[:, part], near, buffer)
-                total += tile @ self.coefficients[part]
+                total += pairs.values(own, part, buffer) @ self.coefficients[part]
             return total
 
         parts = list(_in_order(rows, len(starts), self.n_jobs))
@@ -164,35 +165,25 @@ class KernelExpansion:
         """Values and gradients at one block of rows, all in centred kernel coordinates."""
         kernel = self.space.kernel
         values, gradient, total = np.zeros(len(at)), np.zeros_like(at), np.zeros(len(at))
-        left, right = _squared_factors(at, self._centers)
-        near = _near(kernel, at, self._centers) / kernel.factor  # as a squared distance
+        pairs = Pairs(kernel, at, self._centers)
         for start in range(0, len(self.points), _BLOCK):
             part = slice(start, start + _BLOCK)
             centers, coefficients = self._centers[part], self.coefficients[part]
-            squared = left @ right[:, part]
-            rows, columns = np.nonzero(squared < near) if kernel.sharp else _NONE
-            difference = at[rows] - centers[columns]
-            squared[rows, columns] = np.einsum("nd,nd->n", difference, difference)
-            r = np.sqrt(np.maximum(squared, 0.0, out=squared), out=squared)
+            squared = pairs.squared(columns=part)
+            np.maximum(squared, 0.0, out=squared)
+            rows, columns = np.nonzero(squared < pairs.near)
+            r = np.sqrt(squared, out=squared)
             value, weight = kernel.profile(r)
             values += value @ coefficients
             np.divide(weight, r, out=weight, where=r > 0)
-            weight[r == 0] = 0.0
+            # The limit at 0, where r may be so by rounding only; a kink has none, and no part.
+            weight[r == 0] = 0.0 if kernel.sharp else -kernel.curvature
             weight *= coefficients
             if len(rows):
+                difference = at[rows] - centers[columns]
                 np.add.at(gradient, rows, weight[rows, columns][:, None] * difference)
                 weight[rows, columns] = 0.0
             total += weight.sum(axis=1)
             gradient -= weight @ centers
         gradient += total[:, None] * at
         return values, gradient
-
-
-_NONE = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
-
-
-def _squared_factors(a: Array, b: Array) -> tuple[Array, Array]:
-    """Matrices whose product is |a - b|^2, pair by pair."""
-    left = np.hstack([a, np.einsum("nd,nd->n", a, a)[:, None], np.ones((len(a), 1))])
-    right = np.hstack([-2 * b, np.ones((len(b), 1)), np.einsum("nd,nd->n", b, b)[:, None]])
-    return left, np.ascontiguousarray(right.T)

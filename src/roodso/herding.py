@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from roodso._typing import Array, IntArray
+from roodso._validation import check_integer
 from roodso.embedding import Embedding, source_means
 from roodso.kernels import Kernel
 
@@ -43,6 +44,7 @@ def herd(kernel: Kernel, samples: Array, n_steps: int, mean: Array | None = None
     >>> herd(RBF(1.0), np.array([[0.0], [0.1], [5.0], [0.05]]), 2).tolist()
     [3, 2]
     """
+    check_integer(n_steps, "n_steps", low=1)
     if n_steps >= len(samples):
         return np.arange(len(samples))
     if mean is None:

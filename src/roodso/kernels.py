@@ -36,6 +36,7 @@ __all__ = [
     "Product",
     "Sum",
     "as_kernel",
+    "kernel_from_dict",
     "median_bandwidth",
     "squared_distances",
 ]
@@ -81,6 +82,11 @@ class Kernel(ABC):
     @abstractmethod
     def curvature(self) -> float:
         """-k''(0) as a function of r; infinite where k has a kink at 0."""
+
+    @property
+    @abstractmethod
+    def steepness(self) -> float:
+        """A bound on |k'(r)| as a function of r."""
 
     @abstractmethod
     def with_bandwidth(self, bandwidth: float) -> Kernel:
@@ -175,6 +181,10 @@ class RBF(_Single):
     def curvature(self) -> float:
         return self.sigma**-2
 
+    @property
+    def steepness(self) -> float:
+        return float(np.exp(-0.5)) / self.sigma  # at r = sigma
+
 
 class Laplace(_Single):
     """exp(-r / sigma) with the Euclidean norm."""
@@ -201,6 +211,10 @@ class Laplace(_Single):
     def curvature(self) -> float:
         return np.inf
 
+    @property
+    def steepness(self) -> float:
+        return 1.0 / self.sigma  # at r = 0
+
 
 class Matern32(_Single):
     """(1 + s) exp(-s), s = sqrt(3) r / sigma."""
@@ -225,6 +239,10 @@ class Matern32(_Single):
     @property
     def curvature(self) -> float:
         return 3.0 / self.sigma**2
+
+    @property
+    def steepness(self) -> float:
+        return float(np.sqrt(3.0) * np.exp(-1.0)) / self.sigma  # at s = 1
 
 
 class Matern52(_Single):
@@ -252,6 +270,11 @@ class Matern52(_Single):
     @property
     def curvature(self) -> float:
         return 5.0 / (3.0 * self.sigma**2)
+
+    @property
+    def steepness(self) -> float:
+        s = (1 + np.sqrt(5.0)) / 2  # where s (1 + s) exp(-s) is largest
+        return float(np.sqrt(5.0) * s * (1 + s) / 3 * np.exp(-s)) / self.sigma
 
 
 @dataclass(frozen=True)
@@ -306,6 +329,10 @@ class Sum(_Pair):
     def curvature(self) -> float:
         return self.first.curvature + self.second.curvature
 
+    @property
+    def steepness(self) -> float:
+        return self.first.steepness + self.second.steepness
+
 
 class Product(_Pair):
     """k1 * k2."""
@@ -327,6 +354,10 @@ class Product(_Pair):
     @property
     def curvature(self) -> float:
         return self.first.curvature * self.second.bound + self.first.bound * self.second.curvature
+
+    @property
+    def steepness(self) -> float:
+        return self.first.steepness * self.second.bound + self.first.bound * self.second.steepness
 
 
 _SINGLE: dict[str, type[_Single]] = {
@@ -360,8 +391,19 @@ def kernel_from_dict(description: dict[str, Any]) -> Kernel:
     return {"sum": Sum, "product": Product}[kind](first, second)
 
 
-def squared_distances(a: Array, b: Array) -> Array:
+def squared_distances(a: Array, b: Array, out: Array | None = None) -> Array:
     """Squared Euclidean distances between rows, by differences: exact near and far.
+
+    Parameters
+    ----------
+    a : ndarray of shape (m, d)
+    b : ndarray of shape (n, d)
+    out : ndarray of shape (m, n), optional
+        Contiguous; takes the result.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
 
     Examples
     --------
@@ -371,7 +413,7 @@ def squared_distances(a: Array, b: Array) -> Array:
     """
     from scipy.spatial.distance import cdist
 
-    return np.asarray(cdist(a, b, "sqeuclidean"))
+    return np.asarray(cdist(a, b, "sqeuclidean", out=out))
 
 
 #: Above this many samples the median heuristic works on a random subsample of that many.

@@ -17,7 +17,7 @@ import numpy as np
 from roodso._typing import Array, IntArray
 from roodso._validation import check_table
 
-__all__ = ["Sources", "column_names", "match_columns"]
+__all__ = ["Sources", "column_names", "is_stacked", "match_columns"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Sources:
             if groups is not None:
                 raise ValueError("groups must be None where X already is a Sources object")
             return X
-        if _is_stacked(X):
+        if is_stacked(X):
             return cls._from_stacked(X, groups)
         if not isinstance(X, (Mapping, Sequence)) or isinstance(X, (str, bytes)):
             raise TypeError(
@@ -168,8 +168,8 @@ class Sources:
         return self.restricted(np.flatnonzero(self.codes != source))
 
 
-def _is_stacked(X: Any) -> bool:
-    """Arrays and DataFrames are stacked; so is a list of rows of numbers."""
+def is_stacked(X: Any) -> bool:
+    """Whether data are one table: an array, a DataFrame or a list of rows of numbers."""
     if hasattr(X, "iloc") or isinstance(X, np.ndarray):
         return True
     if isinstance(X, Sequence) and not isinstance(X, (str, bytes)) and len(X) > 0:

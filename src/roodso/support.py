@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from roodso._typing import Array
-from roodso._validation import as_vector
+from roodso._validation import as_vector, check_integer
 
 __all__ = ["check_box", "data_box", "latin_hypercube"]
 
@@ -55,6 +55,9 @@ def latin_hypercube(
     >>> np.sort(np.floor(4 * points[:, 0])).tolist(), points[:, 1].tolist()
     ([0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0])
     """
+    check_integer(n_points, "n_points")
+    if (lower > upper).any():
+        raise ValueError(f"lower must not exceed upper, got {lower} and {upper}")
     if n_points == 0:
         return np.empty((0, len(lower)))
     unit = qmc.LatinHypercube(len(lower), rng=random_state).random(n_points)

@@ -6,12 +6,13 @@ the nominal one turned by an angle uniform on [0, pi) and scaled by a factor uni
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from roodso._typing import Array
-from roodso._validation import check_integer
+from roodso._validation import check_integer, check_seed
 
 __all__ = ["make_newsvendor_sources"]
 
@@ -42,9 +43,8 @@ def make_newsvendor_sources(
     [True, True, True]
     """
     check_integer(n_sources, "n_sources", low=1)
-    low, high = (n_samples, n_samples) if np.ndim(n_samples) == 0 else n_samples
-    check_integer(low, "n_samples", low=1)
-    check_integer(high, "n_samples", low=low)
+    low, high = _range(n_samples)
+    check_seed(random_state)
     rng = np.random.default_rng(random_state)
     sources = []
     for _ in range(n_sources):
@@ -55,3 +55,14 @@ def make_newsvendor_sources(
         size = int(rng.integers(low, high, endpoint=True))
         sources.append(rng.multivariate_normal(mean, covariance, size=size))
     return sources
+
+
+def _range(n_samples: Any) -> tuple[int, int]:
+    """The smallest and the largest n_i."""
+    if not isinstance(n_samples, Sequence | np.ndarray) or isinstance(n_samples, str):
+        size = check_integer(n_samples, "n_samples", low=1)
+        return size, size
+    if len(n_samples) != 2:
+        raise ValueError(f"n_samples must be a number or a pair (low, high), got {n_samples!r}")
+    low = check_integer(n_samples[0], "n_samples[0]", low=1)
+    return low, check_integer(n_samples[1], "n_samples[1]", low=low)

@@ -16,27 +16,25 @@ D. It takes the larger set, and at least a share 1 - nu of the sources lies insi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-import clarabel
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array, BoolArray, IntArray
-from roodso._validation import check_jobs, check_real
+from roodso._validation import check_jobs, check_real, check_seed
 from roodso.embedding import Coordinates, Embedding, KernelSpace
-from roodso.exceptions import SolverError
 from roodso.kernels import as_kernel, median_bandwidth
-from roodso.sets.mixtures import into_capped_simplex
-from roodso.sets.uncertainty import MEMBERSHIP_TOLERANCE, UncertaintySet
-from roodso.sources import Sources
+from roodso.sets.quadratic import best_mixture
+from roodso.sets.uncertainty import UncertaintySet
+from roodso.sources import Sources, is_stacked
 
 __all__ = ["SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
 
-#: alpha within this share of its bound 1/(M nu) of 0 or of the bound counts as there.
+#: alpha within this share of its bound min(1/(M nu), 1) of 0 or of the bound counts as there.
 _ALPHA_TOLERANCE = 1e-7
 
 
@@ -156,12 +154,13 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
                     f"bandwidth must be a positive number or 'median', got {self.bandwidth!r}"
                 )
         else:
-            check_real(self.bandwidth, "bandwidth", low=0.0, low_open=True)
+            check_real(self.bandwidth, "bandwidth", low=0.0, low_open=True, instead="'median'")
             if None not in kernel.bandwidths:
                 raise ValueError(
                     f"bandwidth={self.bandwidth!r} conflicts with the kernel object's own "
                     f"bandwidths {kernel.bandwidths}: give it in one place"
                 )
+        check_seed(self.random_state)
         check_jobs(self.n_jobs)
 
     def kernel_space(self, sources: Sources, random_state: np.random.Generator) -> KernelSpace:
@@ -179,12 +178,20 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
     def learn(self, embedding: Embedding, gram: Array | None = None) -> UncertaintySet:
         """Learn the ball from an embedding; a path over nu or gamma shares one embedding.
 
-        ``gram`` overrides the embedding's Gram matrix (the paper's Algorithm 1 takes it from
-        herded samples).
+        Parameters
+        ----------
+        embedding : Embedding
+        gram : ndarray of shape (M, M), optional
+            Overrides the embedding's Gram matrix (the paper's Algorithm 1 takes it from herded
+            samples).
+
+        Returns
+        -------
+        UncertaintySet
         """
+        self.validate()
         gram = embedding.gram if gram is None else gram
         sources = embedding.sources
-        bound = 1.0 / (sources.n_sources * self.nu)
         alpha = solve_dual(gram, self.nu)
         squared = squared_distances_to_center(gram, alpha)
         self.uncertainty_set_ = UncertaintySet.ball(
@@ -203,22 +210,32 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
         self.n_features_in_ = sources.n_columns
         if sources.names is not None:
             self.feature_names_in_ = np.asarray(sources.names, dtype=object)
-        self.support_measures_ = alpha > _ALPHA_TOLERANCE * bound
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+        bound = 1.0 / (sources.n_sources * self.nu)
+        self.support_measures_ = alpha > _ALPHA_TOLERANCE * min(bound, 1.0)
         self.exterior_ = alpha >= (1 - _ALPHA_TOLERANCE) * bound
         self.boundary_ = self.support_measures_ & ~self.exterior_
         return self.uncertainty_set_
 
     def distance(self, samples: Any) -> float | Array:
-        """RKHS distance to the centre: of one (n, d) table, or of each of a list of tables."""
-        fitted = self._fitted()
-        if _is_one_table(samples):
-            return fitted.distance(samples)
-        tables = list(samples.values()) if isinstance(samples, Mapping) else list(samples)
-        return np.array([fitted.distance(table) for table in tables])
+        """Distance in the RKHS from empirical embeddings to the centre.
+
+        Parameters
+        ----------
+        samples : (n, d) array or DataFrame, or mapping or sequence of such tables
+
+        Returns
+        -------
+        float or ndarray of shape (number of tables,)
+            A number for one table; for a mapping in its own order.
+        """
+        squared = self._squared_distances(samples, "samples")
+        return float(np.sqrt(squared[0])) if _is_one_table(samples) else np.sqrt(squared)
 
     def score_samples(self, X: Any) -> Array:
         """Minus the distance to the centre of each table of ``X``; higher is more ordinary."""
-        return -np.atleast_1d(self.distance(X))
+        return -np.sqrt(self._squared_distances(X, "X"))
 
     def decision_function(self, X: Any) -> Array:
         """Radius minus distance, for each table of ``X``; negative outside."""
@@ -226,27 +243,37 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> IntArray:
         """1 for each table of ``X`` whose empirical distribution lies in the set, -1 for others."""
-        squared = np.atleast_1d(self.distance(X)) ** 2
-        slack = MEMBERSHIP_TOLERANCE * self._fitted().kernel.bound
-        return np.where(squared <= self.radius_**2 + slack, 1, -1)
+        squared = self._squared_distances(X, "X")
+        return np.where(self.uncertainty_set_.admits(squared), 1, -1)
 
     def fit_predict(self, X: Any, y: None = None, groups: Any = None) -> IntArray:
         """Fit, and say of each source whether it lies in the set (1) or not (-1)."""
         self.fit(X, groups=groups)
-        slack = MEMBERSHIP_TOLERANCE * self._fitted().kernel.bound
-        return np.where(self.distances_**2 <= self.radius_**2 + slack, 1, -1)
+        return np.where(self.uncertainty_set_.admits(self.distances_**2), 1, -1)
 
-    def _fitted(self) -> UncertaintySet:
-        from sklearn.utils.validation import check_is_fitted
-
+    def _squared_distances(self, X: Any, name: str) -> Array:
         check_is_fitted(self, "uncertainty_set_")
-        return self.uncertainty_set_
+        distance = self.uncertainty_set_.squared_distance
+        return np.array([distance(table, where) for where, table in _tables(X, name)])
 
 
-def _is_one_table(samples: Any) -> bool:
-    if hasattr(samples, "iloc"):
-        return True
-    return isinstance(samples, np.ndarray) and samples.ndim == 2
+def _is_one_table(X: Any) -> bool:
+    return is_stacked(X) and np.ndim(X) < 3
+
+
+def _tables(X: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Each table of samples, with what to call it in messages."""
+    if _is_one_table(X):
+        yield name, X
+    elif isinstance(X, Mapping):
+        yield from ((f"source {label!r} of {name}", table) for label, table in X.items())
+    elif isinstance(X, Sequence | np.ndarray) and not isinstance(X, str | bytes):
+        yield from ((f"{name}[{i}]", table) for i, table in enumerate(X))
+    else:
+        raise TypeError(
+            f"{name} must be a table (array or DataFrame), or a mapping or sequence of tables, "
+            f"got {type(X).__name__}"
+        )
 
 
 def squared_distances_to_center(gram: Array, alpha: Array) -> Array:
@@ -269,10 +296,7 @@ def squared_radius(squared_distances: Array, nu: float) -> float:
 
 
 def solve_dual(gram: Array, nu: float) -> Array:
-    """Solve eq:dual_SMC_quadratic to a relative KKT residual of about 1e-12.
-
-    Clarabel finds which weights are at a bound; solving the optimality conditions of the others
-    directly adds the last digits, and is kept only where it improves the objective.
+    """Solve eq:dual_SMC_quadratic to rounding; see `roodso.sets.quadratic`.
 
     Parameters
     ----------
@@ -282,6 +306,7 @@ def solve_dual(gram: Array, nu: float) -> Array:
     Returns
     -------
     ndarray of shape (M,)
+        Entries that are 0 or 1/(M nu) are so exactly.
 
     Examples
     --------
@@ -289,59 +314,4 @@ def solve_dual(gram: Array, nu: float) -> Array:
     >>> solve_dual(np.eye(3), nu=0.5).round(6).tolist()
     [0.333333, 0.333333, 0.333333]
     """
-    n_sources = len(gram)
-    bound = 1.0 / (n_sources * nu)
-    if bound * n_sources <= 1.0 + 1e-12:  # nu = 1 leaves only equal weights
-        return np.full(n_sources, 1.0 / n_sources)
-    alpha = into_capped_simplex(_interior_point(gram, bound), bound)
-    return _polish(gram, bound, alpha)
-
-
-def _interior_point(gram: Array, bound: float) -> Array:
-    n_sources = len(gram)
-    eye = sparse.eye(n_sources, format="csc")
-    constraints = sparse.vstack([np.ones((1, n_sources)), -eye, eye], format="csc")
-    right = np.concatenate([[1.0], np.zeros(n_sources), np.full(n_sources, bound)])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    result = clarabel.DefaultSolver(
-        sparse.triu(2 * gram, format="csc"),
-        -np.diag(gram),
-        constraints,
-        right,
-        [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * n_sources)],
-        settings,
-    ).solve()
-    alpha = np.asarray(result.x)
-    if not np.isfinite(alpha).all() or abs(alpha.sum() - 1.0) > 1e-6:
-        raise SolverError("the ball's dual QP could not be solved", str(result.status))
-    return alpha
-
-
-def _polish(gram: Array, bound: float, alpha: Array) -> Array:
-    """Solve for the free weights exactly, with those at a bound put there.
-
-    Stationarity on the free set F: 2 (K alpha)_F + mu 1 = diag(K)_F, sum alpha = 1.
-    """
-    best, best_value = alpha, _dual_value(gram, alpha)
-    rounding = 1e-15 * np.diag(gram).max()
-    for tolerance in (1e-4, 1e-6, 1e-8):
-        upper = alpha > (1 - tolerance) * bound
-        free = (alpha > tolerance * bound) & ~upper
-        candidate = np.where(upper, bound, 0.0)
-        if free.any():
-            sides = np.ones(free.sum())
-            system = np.block([[2 * gram[np.ix_(free, free)], sides[:, None]], [sides, 0.0]])
-            stationary = (np.diag(gram) - 2 * gram @ candidate)[free]
-            right = np.append(stationary, 1.0 - candidate.sum())
-            candidate[free] = np.linalg.lstsq(system, right, rcond=1e-13)[0][:-1]
-        inside = (candidate >= 0.0).all() and (candidate <= bound * (1 + 1e-12)).all()
-        value = _dual_value(gram, candidate)
-        if inside and abs(candidate.sum() - 1.0) < 1e-12 and value >= best_value - rounding:
-            best, best_value = candidate, value
-    return best
-
-
-def _dual_value(gram: Array, alpha: Array) -> float:
-    return float(alpha @ np.diag(gram) - alpha @ gram @ alpha)
+    return best_mixture(gram, np.diag(gram), 1.0 / (len(gram) * nu))

@@ -23,15 +23,16 @@ import numpy as np
 
 from roodso._typing import Array
 from roodso._validation import check_table
-from roodso.embedding import KernelSpace, source_means
+from roodso.embedding import KernelSpace, source_means, source_means_at
 from roodso.kernels import Kernel
+from roodso.sets.quadratic import best_mixture
 from roodso.sources import Sources, match_columns
 
-__all__ = ["MEMBERSHIP_TOLERANCE", "UncertaintySet"]
+__all__ = ["UncertaintySet"]
 
-#: Squared distances are differences of sums near C, so they are exact to a few 1e-16 C; the centre
-#: comes from a QP solved to 1e-10. A distribution on the boundary must count as inside.
-MEMBERSHIP_TOLERANCE = 1e-9
+#: A distribution on the boundary must count as inside. Squared distances are differences of sums
+#: near C, so they carry an absolute error; wide data add a share of their own (`roodso.pairs`).
+_ABSOLUTE_SLACK, _RELATIVE_SLACK = 1e-12, 1e-9
 #: Radii below this share of sqrt(C) are not told from 0 by squared distances in double precision.
 _RADIUS_FLOOR = 1e-7
 
@@ -55,6 +56,22 @@ class UncertaintySet:
         Inner products of the sources' embeddings.
     cap : float
         Largest weight of one anchor.
+
+    Examples
+    --------
+    The hull of two sources, of which neither may weigh more than 3/4, without thickness:
+
+    >>> import numpy as np
+    >>> from roodso.embedding import Coordinates, Embedding
+    >>> from roodso.kernels import RBF
+    >>> sources = Sources.from_data([[[0.0]], [[1.0]]])
+    >>> space = KernelSpace(RBF(1.0), Coordinates(np.zeros(1), np.ones(1)))
+    >>> gram = Embedding.compute(space, sources, np.empty((0, 1))).gram
+    >>> hull = UncertaintySet(np.eye(2), 0.0, 0.0, space, sources, gram, cap=0.75)
+    >>> hull.contains([[0.0], [0.0], [1.0]]), hull.contains([[0.0]])
+    (True, False)
+    >>> round(hull.distance([[0.0]]), 4)
+    0.2218
     """
 
     mixtures: Array
@@ -118,34 +135,46 @@ class UncertaintySet:
         return self.mixtures @ self.gram @ self.mixtures.T
 
     def distance(self, samples: Any) -> float:
-        """Distance in the RKHS from the empirical embedding of ``samples`` (n, d) to the centre."""
-        if self.n_anchors > 1:
-            raise NotImplementedError("distance to a hull of several anchors")
-        table = check_table(
-            match_columns(samples, self.sources.names, "samples"),
-            "samples",
-            width=self.sources.n_columns,
-        )
-        return float(np.sqrt(max(self._squared_distance(table), 0.0)))
+        """Distance in the RKHS from the empirical embedding of ``samples`` to the centre.
 
-    def _squared_distance(self, table: Array) -> float:
-        # |mu_P - mu_c|^2 = |mu_P|^2 - 2 sum_i alpha_i <mu_P, mu_i> + alpha' K alpha, where P's
-        # samples join as one more source so that one pass gives all inner products.
-        coordinates = self.space.coordinates
-        used = np.flatnonzero(self.weights > 0)
-        rows = np.isin(self.sources.codes, used)
-        codes = np.searchsorted(used, self.sources.codes[rows])
-        samples = coordinates(self.sources.samples[rows])
-        fresh = coordinates(table)
-        cross = source_means(self.kernel, samples, codes, len(used), fresh)[len(samples) :]
-        own = source_means(self.kernel, fresh, np.zeros(len(fresh), dtype=np.intp), 1)
-        inner = float(cross.mean(axis=0) @ self.weights[used])
-        return float(own.mean()) - 2 * inner + float(self.anchor_gram[0, 0])
+        Where there are several anchors, it is to the nearest mixture of them that is allowed.
+
+        Parameters
+        ----------
+        samples : (n, d) array or DataFrame
+
+        Returns
+        -------
+        float
+        """
+        return float(np.sqrt(self.squared_distance(samples)))
 
     def contains(self, samples: Any) -> bool:
         """Whether the empirical distribution of ``samples`` (n, d) lies in the set.
 
-        A tolerance of 1e-9 C on squared distances makes the boundary belong to the set.
+        The boundary belongs to the set; so that rounding leaves it there, the squared radius gets a
+        billionth of itself and 1e-12 C more.
         """
-        slack = MEMBERSHIP_TOLERANCE * self.kernel.bound
-        return self.distance(samples) ** 2 <= self.radius**2 + slack
+        return bool(self.admits(self.squared_distance(samples)))
+
+    def admits(self, squared_distances: Any) -> Any:
+        """Whether something at these squared distances counts as inside, entry by entry."""
+        slack = _RELATIVE_SLACK * self.radius**2 + _ABSOLUTE_SLACK * self.kernel.bound
+        return squared_distances <= self.radius**2 + slack
+
+    def squared_distance(self, samples: Any, name: str = "samples") -> float:
+        """The square of `distance`; messages call the argument ``name``."""
+        named = match_columns(samples, self.sources.names, name)
+        table = check_table(named, name, width=self.sources.n_columns)
+        # One pass gives mu_P's inner products with itself, another those with the sources.
+        used = np.flatnonzero(self.mixtures.any(axis=0))
+        rows = np.isin(self.sources.codes, used)
+        codes = np.searchsorted(used, self.sources.codes[rows])
+        known, fresh = (self.space.coordinates(x) for x in (self.sources.samples[rows], table))
+        cross = source_means_at(self.kernel, fresh, known, codes, len(used))
+        own = source_means(self.kernel, fresh, np.zeros(len(fresh), dtype=np.intp), 1).mean()
+        products = self.mixtures[:, used] @ cross.mean(axis=0)
+        # Gram matrix of the differences mu_k - mu_P, of which the nearest mixture is the shortest.
+        differences = self.anchor_gram - products - products[:, None] + own
+        nearest = best_mixture(differences, np.zeros(self.n_anchors), self.cap)
+        return max(float(nearest @ differences @ nearest), 0.0)

@@ -1,0 +1,200 @@
+r"""Concave quadratic programmes over capped mixtures, solved to the last digits.
+
+.. math:: \max_a \; q^\top a - a^\top G a
+          \quad \text{s.t.} \quad 0 \le a_k \le \text{cap}, \; \sum_k a_k = 1,
+
+with G a Gram matrix, possibly singular. With q = diag(G) and cap = 1/(M nu) it is the ball's dual
+(eq:dual_SMC_quadratic); with q = 0 and G the Gram matrix of differences to a point, its solution is
+the mixture nearest to that point.
+
+**Optimality.** The worth of entry k is the gradient, :math:`q_k - 2 (G a)_k`. A mixture is optimal
+exactly when nothing can be moved to a place where it is worth more:
+:math:`\max \{ w_k : a_k < \text{cap} \} \le \min \{ w_k : a_k > 0 \}`.
+
+An interior-point solver says roughly which entries are at a bound. From there an active-set method
+goes on until the condition holds to rounding, so that an entry at a bound is there exactly. It
+alternates Newton steps on the free entries, up to the first bound, with the exact optimum for the
+pair that violates the condition most; both only ever raise the objective. Where the solver fails,
+it starts from equal weights.
+
+**Digits.** Adding up to one, the entries see only how the points of G differ, not where they lie:
+G is centred, and what is left scaled to one. Sources that are nearly alike keep their digits.
+"""
+
+from __future__ import annotations
+
+import clarabel
+import numpy as np
+from scipy import sparse
+
+from roodso._typing import Array, BoolArray
+from roodso.exceptions import SolverError
+
+__all__ = ["best_mixture"]
+
+#: Worth that may be left unequal, where G and q have entries up to one.
+_TOLERANCE = 1e-13
+#: More than this is no solution.
+_ACCEPTABLE = 1e-9
+#: The interior-point solver's entries within this share of a bound start there.
+_SNAP = 1e-6
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def best_mixture(gram: Array, linear: Array, cap: float = 1.0) -> Array:
+    """Maximise q'a - a'Ga over the mixtures a with no entry above ``cap``.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (K, K)
+        G, positive semidefinite up to rounding.
+    linear : ndarray of shape (K,)
+        q.
+    cap : float, default=1.0
+        At least 1/K.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+
+    Raises
+    ------
+    SolverError
+        Where the optimality condition is missed by more than 1e-9 of the size of G and q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.array([0.0, 1.0, 3.0])
+    >>> gram = np.outer(points, points)
+    >>> best_mixture(gram, np.diag(gram)).round(6).tolist()  # smallest ball: centre 1.5
+    [0.5, 0.0, 0.5]
+    """
+    size = len(gram)
+    equal = np.full(size, 1.0 / size)
+    cap = min(cap, 1.0)
+    means = gram.mean(axis=0)
+    G = gram - means - means[:, None] + means.mean()
+    q = linear - 2 * means
+    q = q - q.mean()
+    scale = max(float(np.abs(np.diag(G)).max()), float(np.abs(q).max()))
+    noise = 16 * _EPS * max(float(np.abs(gram).max()), float(np.abs(linear).max()))
+    if cap * size <= 1.0 + 1e-12 or scale <= noise:
+        return equal
+    G, q, noise = G / scale, q / scale, noise / scale
+    start = _interior_point(G, q, cap)
+    a = equal if start is None else _snapped(start, q - 2 * G @ start, cap)
+    return _active_set(G, q, cap, a, noise)
+
+
+def _interior_point(G: Array, q: Array, cap: float) -> Array | None:
+    """A solution to some six digits, or None."""
+    size = len(q)
+    eye = sparse.eye(size, format="csc")
+    constraints = sparse.vstack([np.ones((1, size)), -eye, eye], format="csc")
+    right = np.concatenate([[1.0], np.zeros(size), np.full(size, cap)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * size)]
+    P = sparse.triu(2 * G, format="csc")
+    result = clarabel.DefaultSolver(P, -q, constraints, right, cones, settings).solve()
+    a = np.asarray(result.x)
+    return a if np.isfinite(a).all() and abs(a.sum() - 1.0) < 1e-3 else None
+
+
+def _snapped(a: Array, worth: Array, cap: float) -> Array:
+    """The mixture with entries near a bound put there; what that misses goes where it is best."""
+    a = np.where(a < _SNAP * cap, 0.0, np.where(a > (1 - _SNAP) * cap, cap, a))
+    missing = 1.0 - a.sum()
+    for k in np.argsort(-worth if missing > 0 else worth, kind="stable"):
+        moved = min(missing, cap - a[k]) if missing > 0 else max(missing, -a[k])
+        a[k] += moved
+        missing -= moved
+        if missing == 0.0:
+            break
+    return a
+
+
+def _active_set(G: Array, q: Array, cap: float, a: Array, noise: float) -> Array:
+    """Raise the objective from a feasible mixture until the optimality condition holds."""
+    tol = max(_TOLERANCE, noise)
+    for _ in range(100 + 20 * len(q)):
+        worth = q - 2 * G @ a
+        free = (a > 0) & (a < cap)
+        direction, length = _newton(G, worth, free, tol)
+        if direction is not None:
+            a = _towards(a, direction, length, cap)
+            continue
+        up, down = _worst_pair(worth, a, cap)
+        if worth[up] - worth[down] <= 4 * tol:
+            return _on_bounds(a, cap)
+        a = _exchanged(G, worth, a, up, down, cap)
+    worth = q - 2 * G @ a
+    up, down = _worst_pair(worth, a, cap)
+    if worth[up] - worth[down] > max(_ACCEPTABLE, 4 * noise):
+        raise SolverError("a quadratic programme over mixtures could not be solved", "iterations")
+    return _on_bounds(a, cap)
+
+
+def _on_bounds(a: Array, cap: float) -> Array:
+    """The mixture without the rounding that adding it up to one leaves next to a bound."""
+    rounding = 4 * _EPS
+    return np.where(a < rounding, 0.0, np.where(a > cap * (1 - rounding), cap, a))
+
+
+def _newton(G: Array, worth: Array, free: BoolArray, tol: float) -> tuple[Array | None, float]:
+    """A direction among the free entries that raises the objective, and how far along it to go.
+
+    Where the objective is flat (points that are affinely dependent) but not level, the direction is
+    the flat part of the gradient and leads to a bound.
+    """
+    f = np.flatnonzero(free)
+    if len(f) < 2:
+        return None, 0.0
+    centering = np.eye(len(f)) - 1.0 / len(f)
+    curvature, axes = np.linalg.eigh(centering @ G[np.ix_(f, f)] @ centering)
+    slopes = axes.T @ (worth[f] - worth[f].mean())
+    flat = curvature <= max(len(f) * _EPS, tol)
+    direction = np.zeros(len(worth))
+    along = axes[:, flat] @ slopes[flat]
+    length = np.inf
+    if np.abs(along).max() <= tol:
+        if np.abs(axes[:, ~flat] @ slopes[~flat]).max(initial=0.0) <= tol:
+            return None, 0.0
+        along = axes[:, ~flat] @ (slopes[~flat] / (2 * curvature[~flat]))
+        length = 1.0
+    direction[f] = along - along.mean()
+    return direction, length
+
+
+def _towards(a: Array, direction: Array, length: float, cap: float) -> Array:
+    """Go along a direction, at most to the first bound, and lie on it exactly."""
+    room = np.full(len(a), np.inf)
+    up, down = direction > 0, direction < 0
+    room[up] = (cap - a[up]) / direction[up]
+    room[down] = a[down] / -direction[down]
+    step = min(length, float(room.min()))
+    moved = np.clip(a + step * direction, 0.0, cap)
+    hit = room <= step
+    moved[hit & up], moved[hit & down] = cap, 0.0
+    return moved
+
+
+def _worst_pair(worth: Array, a: Array, cap: float) -> tuple[int, int]:
+    """Where more would be worth most, and where what is there is worth least."""
+    up = int(np.argmax(np.where(a < cap, worth, -np.inf)))
+    down = int(np.argmin(np.where(a > 0, worth, np.inf)))
+    return up, down
+
+
+def _exchanged(G: Array, worth: Array, a: Array, up: int, down: int, cap: float) -> Array:
+    """Move the best amount from ``down`` to ``up``."""
+    curvature = 2 * (G[up, up] - 2 * G[up, down] + G[down, down])
+    gain = worth[up] - worth[down]
+    room_up, room_down = cap - a[up], a[down]
+    moved = a.copy()
+    step = min(room_up, room_down, gain / curvature if curvature > 0 else np.inf)
+    moved[up] = cap if step == room_up else a[up] + step
+    moved[down] = 0.0 if step == room_down else a[down] - step
+    return moved
