@@ -34,7 +34,7 @@ from roodso.sets.ball import (
     squared_distances_to_center,
     squared_radius,
 )
-from roodso.sets.uncertainty import MEMBERSHIP_TOLERANCE, UncertaintySet
+from roodso.sets.uncertainty import UncertaintySet, membership_slack
 
 __all__ = ["GuaranteeSummary", "summary"]
 
@@ -291,7 +291,7 @@ def summary(model: Any, delta: float = 0.05, *, max_left_out: int = 50) -> Guara
     squared = squared_distances_to_center(ball.gram, ball.weights)
     norm2 = float(ball.anchor_gram[0, 0])
     gamma_all = C + norm2 - r2
-    risk = min(surrogate_risk(squared, r2 + MEMBERSHIP_TOLERANCE * C, gamma), 1.0)
+    risk = min(surrogate_risk(squared, r2 + membership_slack(r2, C), gamma), 1.0)
     apart = separation(ball.gram)
     left_out = _left_out(n_sources, max_left_out)
     return GuaranteeSummary(
@@ -305,7 +305,7 @@ def summary(model: Any, delta: float = 0.05, *, max_left_out: int = 50) -> Guara
         radius=ball.radius_without_gamma,
         center_norm=math.sqrt(norm2),
         offset=0.5 * (_on_sphere(ball, squared) + norm2 - r2),
-        inside=int((squared <= r2 + MEMBERSHIP_TOLERANCE * C).sum()),
+        inside=int((squared <= r2 + membership_slack(r2, C)).sum()),
         miss_sample=miss_bound(n_sources, risk, gamma, delta, C),
         miss_distribution=distribution_miss_bound(
             n_sources, float(np.maximum(squared - r2, 0.0).mean()), gamma, delta, C
@@ -363,7 +363,7 @@ def _inside_others(gram: Array, i: int, nu: float, gamma: float, C: float) -> bo
     alpha = solve_dual(rest, nu)
     r2 = squared_radius(squared_distances_to_center(rest, alpha), nu)
     distance2 = gram[i, i] - 2 * gram[i, others] @ alpha + alpha @ rest @ alpha
-    return bool(distance2 <= r2 + gamma + MEMBERSHIP_TOLERANCE * C)
+    return bool(distance2 <= r2 + gamma + membership_slack(r2 + gamma, C))
 
 
 def _caveats(model: Any, learner: SupportMeasureBall) -> list[str]:

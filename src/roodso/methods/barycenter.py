@@ -128,7 +128,7 @@ class BarycenterSAA(SampleMethod):
         elif self.n_atoms is not None and len(check_table(self.init, "init")) != self.n_atoms:
             raise ValueError(f"init must have n_atoms = {self.n_atoms} rows, got {len(self.init)}")
 
-    def _fit(self, sources: Sources) -> None:
+    def _fit_prepared(self, sources: Sources, warm: Any = None) -> None:
         problem = self._bind(*data_box(sources.samples))
         found = wasserstein_barycenter(
             sources,
@@ -142,7 +142,7 @@ class BarycenterSAA(SampleMethod):
                 f"the barycentre's objective still fell by a share of more than barycenter_tol = "
                 f"{self.barycenter_tol:g} after barycenter_iter = {found.n_iter} iterations",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self.barycenter_, self.n_iter_ = found.atoms, found.n_iter
         no_source = np.zeros(len(found.atoms), dtype=np.intp)

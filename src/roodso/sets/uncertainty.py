@@ -28,13 +28,21 @@ from roodso.kernels import Kernel
 from roodso.sets.quadratic import best_mixture
 from roodso.sources import Sources, match_columns
 
-__all__ = ["UncertaintySet"]
+__all__ = ["UncertaintySet", "membership_slack"]
 
 #: A distribution on the boundary must count as inside. Squared distances are differences of sums
 #: near C, so they carry an absolute error; wide data add a share of their own (`roodso.pairs`).
 _ABSOLUTE_SLACK, _RELATIVE_SLACK = 1e-12, 1e-9
 #: Radii below this share of sqrt(C) are not told from 0 by squared distances in double precision.
 _RADIUS_FLOOR = 1e-7
+
+
+def membership_slack(squared_radius: float, bound: float) -> float:
+    """By how much a squared distance may exceed the squared radius and count as inside.
+
+    ``bound`` is the kernel's C.
+    """
+    return _RELATIVE_SLACK * squared_radius + _ABSOLUTE_SLACK * bound
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,7 @@ class UncertaintySet:
 
     def admits(self, squared_distances: Any) -> Any:
         """Whether something at these squared distances counts as inside, entry by entry."""
-        slack = _RELATIVE_SLACK * self.radius**2 + _ABSOLUTE_SLACK * self.kernel.bound
+        slack = membership_slack(self.radius**2, self.kernel.bound)
         return squared_distances <= self.radius**2 + slack
 
     def squared_distance(self, samples: Any, name: str = "samples") -> float:
