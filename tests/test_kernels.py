@@ -55,7 +55,12 @@ def all_kernels():
         ),
         formulas.matern52(0.9),
     )
-    return [*found, (nested, by_hand)]
+    smooth = (RBF(0.7) + Matern52(1.1)) * (Matern32(2.0) + RBF(0.5))
+    smooth_by_hand = formulas.times(
+        formulas.plus(formulas.rbf(0.7), formulas.matern52(1.1)),
+        formulas.plus(formulas.matern32(2.0), formulas.rbf(0.5)),
+    )
+    return [*found, (nested, by_hand), (smooth, smooth_by_hand)]
 
 
 KERNELS = all_kernels()

@@ -105,14 +105,33 @@ def test_the_answer_does_not_hang_on_the_interior_point_solver(programme, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quadratic, "_interior_point", lambda *_: None)
         alone = best_mixture(G, q, cap)
-    assert alone @ (q - G @ alone) == pytest.approx(usual @ (q - G @ usual), abs=1e-10)
+    size = max(np.abs(G).max(), np.abs(q).max(), 1.0)
+    assert is_mixture(alone, cap)
+    assert alone @ (q - G @ alone) == pytest.approx(usual @ (q - G @ usual), abs=1e-12 * size)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_nearly_flat_objectives_are_climbed_to_the_last_digit(seed, alone, monkeypatch):
+    """Points within a tenth of a bandwidth: most directions have next to no curvature."""
+    if alone:
+        monkeypatch.setattr(quadratic, "_interior_point", lambda *_: None)
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(20, 1 + seed % 3))
+    G = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=2) / 200)
+    q = 0.1 * rng.normal(size=20)
+    for cap in (1.0, 0.17, 0.06):
+        a = best_mixture(G, q, cap)
+        worth = q - 2 * G @ a
+        assert a.sum() == pytest.approx(1.0, abs=1e-14)
+        assert worth[a < cap].max() - worth[a > 0].min() <= 1e-12
 
 
 def test_where_no_step_helps_the_failure_is_reported(monkeypatch):
     monkeypatch.setattr(quadratic, "_interior_point", lambda *_: None)
     monkeypatch.setattr(quadratic, "_exchanged", lambda G, worth, a, up, down, cap: a)
-    monkeypatch.setattr(quadratic, "_newton", lambda *_: (None, 0.0))
-    with pytest.raises(SolverError, match="quadratic programme over mixtures could not be solved"):
+    monkeypatch.setattr(quadratic, "_newton_step", lambda *_: None)
+    with pytest.raises(SolverError, match=r"over mixtures was left .* from its optimum"):
         best_mixture(np.eye(3), np.array([0.0, 1.0, 5.0]))
 
 

@@ -119,64 +119,59 @@ def _snapped(a: Array, worth: Array, cap: float) -> Array:
 def _active_set(G: Array, q: Array, cap: float, a: Array, noise: float) -> Array:
     """Raise the objective from a feasible mixture until the optimality condition holds."""
     tol = max(_TOLERANCE, noise)
-    for _ in range(100 + 20 * len(q)):
+    for _ in range(1000 + 50 * len(q)):
         worth = q - 2 * G @ a
-        free = (a > 0) & (a < cap)
-        direction, length = _newton(G, worth, free, tol)
-        if direction is not None:
-            a = _towards(a, direction, length, cap)
+        step = _newton_step(G, worth, (a > 0) & (a < cap), tol)
+        if step is not None:
+            a = _moved(a, step, cap)
             continue
         up, down = _worst_pair(worth, a, cap)
         if worth[up] - worth[down] <= 4 * tol:
-            return _on_bounds(a, cap)
+            break
         a = _exchanged(G, worth, a, up, down, cap)
     worth = q - 2 * G @ a
     up, down = _worst_pair(worth, a, cap)
-    if worth[up] - worth[down] > max(_ACCEPTABLE, 4 * noise):
-        raise SolverError("a quadratic programme over mixtures could not be solved", "iterations")
-    return _on_bounds(a, cap)
+    left = max(worth[up] - worth[down], abs(a.sum() - 1.0))
+    if not left <= max(_ACCEPTABLE, 4 * noise):
+        raise SolverError(
+            f"a quadratic programme over mixtures was left {left:.1g} from its optimum",
+            "iteration limit",
+        )
+    # Adding up to one leaves rounding next to a bound.
+    return np.where(a < 4 * _EPS, 0.0, np.where(a > cap * (1 - 4 * _EPS), cap, a))
 
 
-def _on_bounds(a: Array, cap: float) -> Array:
-    """The mixture without the rounding that adding it up to one leaves next to a bound."""
-    rounding = 4 * _EPS
-    return np.where(a < rounding, 0.0, np.where(a > cap * (1 - rounding), cap, a))
+def _newton_step(G: Array, worth: Array, free: BoolArray, tol: float) -> Array | None:
+    """The step to where all free entries are worth the same, or None if they are already.
 
-
-def _newton(G: Array, worth: Array, free: BoolArray, tol: float) -> tuple[Array | None, float]:
-    """A direction among the free entries that raises the objective, and how far along it to go.
-
-    Where the objective is flat (points that are affinely dependent) but not level, the direction is
-    the flat part of the gradient and leads to a bound.
+    It leaves out directions in which the objective has no curvature to speak of (among points that
+    are affinely dependent): pairs are exchanged there.
     """
     f = np.flatnonzero(free)
     if len(f) < 2:
-        return None, 0.0
+        return None
     centering = np.eye(len(f)) - 1.0 / len(f)
     curvature, axes = np.linalg.eigh(centering @ G[np.ix_(f, f)] @ centering)
-    slopes = axes.T @ (worth[f] - worth[f].mean())
-    flat = curvature <= max(len(f) * _EPS, tol)
-    direction = np.zeros(len(worth))
-    along = axes[:, flat] @ slopes[flat]
-    length = np.inf
-    if np.abs(along).max() <= tol:
-        if np.abs(axes[:, ~flat] @ slopes[~flat]).max(initial=0.0) <= tol:
-            return None, 0.0
-        along = axes[:, ~flat] @ (slopes[~flat] / (2 * curvature[~flat]))
-        length = 1.0
-    direction[f] = along - along.mean()
-    return direction, length
+    curved = curvature > max(len(f) * _EPS, tol)
+    curvature, axes = curvature[curved], axes[:, curved]
+    slopes = axes.T @ worth[f]
+    if np.abs(axes @ slopes).max(initial=0.0) <= tol:
+        return None
+    along = axes @ (slopes / (2 * curvature))
+    step = np.zeros(len(worth))
+    step[f] = along - along.mean()
+    return step
 
 
-def _towards(a: Array, direction: Array, length: float, cap: float) -> Array:
-    """Go along a direction, at most to the first bound, and lie on it exactly."""
+def _moved(a: Array, step: Array, cap: float) -> Array:
+    """Take a step, at most to the first bound, and lie on it exactly."""
     room = np.full(len(a), np.inf)
-    up, down = direction > 0, direction < 0
-    room[up] = (cap - a[up]) / direction[up]
-    room[down] = a[down] / -direction[down]
-    step = min(length, float(room.min()))
-    moved = np.clip(a + step * direction, 0.0, cap)
-    hit = room <= step
+    up, down = step > 0, step < 0
+    room[up] = (cap - a[up]) / step[up]
+    room[down] = a[down] / -step[down]
+    length = min(1.0, float(room.min()))
+    moved = np.clip(a + length * step, 0.0, cap)
+    hit = room <= length
     moved[hit & up], moved[hit & down] = cap, 0.0
     return moved
 
