@@ -143,10 +143,10 @@ def test_the_bound_with_no_gamma_is_infinite():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: guarantees.moment_bound(0, 5), "q must be a number in (0, inf], got 0"),
+        (lambda: guarantees.moment_bound(0, 5), "q must be a number in (0, inf), got 0"),
         (lambda: guarantees.second_moment_bound(0), "n must be a whole number >= 1, got 0"),
         (lambda: guarantees.embedding_bound(5, 1.0), "delta must be a number in (0, 1), got 1.0"),
-        (lambda: guarantees.embedding_bound(5, 0.1, C=-1.0), "C must be a number in (0, inf]"),
+        (lambda: guarantees.embedding_bound(5, 0.1, C=-1.0), "C must be a number in (0, inf)"),
         (lambda: guarantees.effective_size([]), "sizes must hold a whole number >= 1 per source"),
         (lambda: guarantees.gram_bound([5, 0], 0.1), "sizes must hold a whole number >= 1"),
         (lambda: guarantees.gram_bound([5, 1.5], 0.1), "sizes must hold a whole number >= 1"),
@@ -154,13 +154,13 @@ def test_the_bound_with_no_gamma_is_infinite():
         (lambda: guarantees.center_radius_bound([5], 0.1, nu=0.0), "nu must be a number in (0, 1]"),
         (
             lambda: guarantees.optimizer_bound([5], 0.1, nu=0.5, lambda_min=-1.0),
-            "lambda_min must be a number in [0, inf], got -1.0",
+            "lambda_min must be a number in [0, inf), got -1.0",
         ),
         (lambda: guarantees.ball_error([0.1, -1], nu=0.5), "errors must hold one number >= 0"),
         (lambda: guarantees.separation(np.ones((2, 3))), "gram must be a square matrix, got shape"),
         (lambda: guarantees.miss_bound(0, 0.1, 1.0), "n_sources must be a whole number >= 1"),
         (lambda: guarantees.miss_bound(5, 1.1, 1.0), "nu must be a number in [0, 1], got 1.1"),
-        (lambda: guarantees.miss_bound(5, 0.1, -1.0), "gamma must be a number in [0, inf], got"),
+        (lambda: guarantees.miss_bound(5, 0.1, -1.0), "gamma must be a number in [0, inf), got"),
         (lambda: guarantees.sources_needed(0.1, 1.0, below=0.0), "below must be a number in (0, 1"),
         (lambda: guarantees.vanishing_excess(9, -0.5), "exponent must be a number in (-0.5, 0)"),
         (

@@ -446,7 +446,7 @@ def test_what_cannot_be_solved_says_why():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"radius": -1}, r"radius must be a number in \[0, inf\], got -1"),
+        ({"radius": -1}, r"radius must be a number in \[0, inf\), got -1"),
         ({"radius": np.inf}, "radius must be"),
         ({"norm": 3}, "norm must be 1, 2 or inf, got 3"),
         ({"norm": "2"}, "norm must be 1, 2 or inf, got '2'"),
