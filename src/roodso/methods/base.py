@@ -112,6 +112,7 @@ class DecisionMaker(BaseEstimator, ABC):
         """Bind the loss, and note to what: a saved model binds it again when it is loaded."""
         loss = self._check_loss()
         problem = loss.bind(lower, upper)
+        problem.region.some_point()  # refuses a region that is empty
         problem.origin = Origin(copy(loss), lower, upper)
         return problem
 
