@@ -7,13 +7,14 @@ from roodso.exceptions import (
     RooDSOWarning,
     SolverError,
 )
-from roodso.methods import SAA, ConvexHullDRO, RooDSO, WassersteinDRO
+from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO, WassersteinDRO
 from roodso.portable import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SAA",
+    "BarycenterSAA",
     "ConvergenceWarning",
     "ConvexHullDRO",
     "DegenerateDataWarning",

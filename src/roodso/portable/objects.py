@@ -30,7 +30,7 @@ from roodso.expansion import KernelExpansion
 from roodso.kernels import Kernel, kernel_from_dict
 from roodso.losses import CVaRPortfolio, Loss, Newsvendor, Problem
 from roodso.losses.base import Origin
-from roodso.methods import SAA, ConvexHullDRO, RooDSO, WassersteinDRO
+from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO, WassersteinDRO
 from roodso.methods.base import DecisionMaker
 from roodso.portable.values import ValueReader, ValueWriter, whole_number_below
 from roodso.sets import SupportMeasureBall, UncertaintySet
@@ -42,7 +42,13 @@ from roodso.sources import Sources
 __all__ = ["LEARNERS", "LOSSES", "METHODS", "RECORDS", "ObjectReader", "ObjectWriter"]
 
 #: One line each for whatever a file may hold. Names are those of the classes.
-METHODS: tuple[type[DecisionMaker], ...] = (ConvexHullDRO, RooDSO, SAA, WassersteinDRO)
+METHODS: tuple[type[DecisionMaker], ...] = (
+    BarycenterSAA,
+    ConvexHullDRO,
+    RooDSO,
+    SAA,
+    WassersteinDRO,
+)
 LEARNERS: tuple[type[BaseEstimator], ...] = (SupportMeasureBall,)
 LOSSES: tuple[type[Loss], ...] = (
     CVaRPortfolio,

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roodso._typing import Array
+from roodso._typing import Array, IntArray
 from roodso.losses.base import ColumnPieces
 
 __all__ = ["best_points", "distances"]
@@ -254,7 +254,7 @@ class _Curves:
         return alpha, beta, gamma
 
 
-def _running_total(part: Array, order: Array) -> Array:
+def _running_total(part: Array, order: IntArray) -> Array:
     """Sum over columns of (n, B + 1, d) in each interval between all breaks: (n, B d + 1)."""
     changes = np.take_along_axis(np.diff(part, axis=1).reshape(len(part), -1), order, axis=1)
     first = part[:, 0].sum(axis=1, keepdims=True)
