@@ -142,7 +142,7 @@ class BarycenterSAA(SampleMethod):
                 f"the barycentre's objective still fell by a share of more than barycenter_tol = "
                 f"{self.barycenter_tol:g} after barycenter_iter = {found.n_iter} iterations",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         self.barycenter_, self.n_iter_ = found.atoms, found.n_iter
         no_source = np.zeros(len(found.atoms), dtype=np.intp)

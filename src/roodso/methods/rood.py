@@ -324,7 +324,7 @@ class RooDSO(DecisionMaker):
                 "the ball has radius 0 (one source, or sources that do not differ): the decision "
                 "is the best for their average and guards against nothing else",
                 DegenerateDataWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return learned
 

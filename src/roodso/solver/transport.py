@@ -89,9 +89,13 @@ def _best_of_all(
 ) -> Array:
     """The best over k."""
     best, best_value = xi, np.full(len(xi), -np.inf)
-    for constant, offset, slope in zip(pieces.constant, pieces.offset, pieces.slope, strict=True):
+    for constant, offset, slope in zip(
+        pieces.constant, pieces.offset[:, :, None, :], pieces.slope[:, :, None, :], strict=True
+    ):
         moved = _move(offset, slope, xi, lower, upper, price, norm)
-        worth = (offset + slope * moved[:, None, :]).max(axis=1).sum(axis=1)
+        if len(pieces.constant) == 1:
+            return moved
+        worth = (offset + slope * moved).max(axis=0).sum(axis=1)
         value = constant + worth - price * distances(moved, xi, norm)
         best = np.where((value > best_value)[:, None], moved, best)
         best_value = np.maximum(value, best_value)
@@ -101,8 +105,8 @@ def _best_of_all(
 def _move(
     offset: Array, slope: Array, xi: Array, lower: Array, upper: Array, price: float, norm: float
 ) -> Array:
-    """Where one sum over columns is largest."""
-    here = (offset + slope * xi[:, None, :]).max(axis=1)
+    """Where one sum over columns is largest; offset and slope are (P, 1, d)."""
+    here = (offset + slope * xi).max(axis=0)
     chord = np.zeros_like(xi)
     for side in (lower, upper):
         rise = (offset + slope * side).max(axis=0) - here
@@ -118,9 +122,9 @@ def _move(
 def _go(
     offset: Array, slope: Array, xi: Array, lower: Array, upper: Array, price: float, norm: float
 ) -> Array:
-    """The same for samples that may gain; arrays over samples, pieces and columns (n, P, d)."""
-    steep, base = np.abs(slope), offset + slope * xi[:, None, :]
-    room = np.where(slope > 0, (upper - xi)[:, None, :], (xi - lower)[:, None, :])
+    """The same for samples that may gain; arrays over pieces, samples and columns (P, n, d)."""
+    steep, base = np.abs(slope), offset + slope * xi
+    room = np.where(slope > 0, upper - xi, xi - lower)
     room = np.where(slope == 0, 0.0, room)
     if norm == 1:
         step = np.where(steep > price, room, 0.0)
@@ -128,23 +132,23 @@ def _go(
     elif norm == 2:
         curves = _Curves(steep, base, room)
         tau = curves.peak(price**2 / 2)[:, None]
-        step = np.minimum(steep * tau[:, None], room)
-        gain = np.stack([curves.value(p, tau) for p in range(len(slope))], axis=1)
+        step = np.minimum(steep * tau, room)
+        gain = np.stack([curves.value(p, tau) for p in range(len(slope))])
     else:
-        step = np.minimum(_best_distance(steep, base, room, price)[:, None, None], room)
+        step = np.minimum(_best_distance(steep, base, room, price)[:, None], room)
         gain = base + steep * step
-    chosen = np.argmax(gain, axis=1)[:, None, :]
-    step = np.take_along_axis(step * np.sign(slope), chosen, axis=1)[:, 0, :]
+    chosen = np.argmax(gain, axis=0)[None]
+    step = np.take_along_axis(step * np.sign(slope), chosen, axis=0)[0]
     return np.clip(xi + step, lower, upper)
 
 
 def _best_distance(steep: Array, base: Array, room: Array, price: float) -> Array:
     """The tau of the inf-norm: 0 or one of the rooms, (n,)."""
-    best, best_value = np.zeros(len(base)), base.max(axis=1).sum(axis=1)
-    for piece, column in np.ndindex(*room.shape[1:]):
-        tau = room[:, piece, column]
-        reached = base + steep * np.minimum(tau[:, None, None], room)
-        value = reached.max(axis=1).sum(axis=1) - price * tau
+    best, best_value = np.zeros(base.shape[1]), base.max(axis=0).sum(axis=1)
+    for piece, column in np.ndindex(len(room), room.shape[2]):
+        tau = room[piece, :, column]
+        reached = base + steep * np.minimum(tau[:, None], room)
+        value = reached.max(axis=0).sum(axis=1) - price * tau
         best = np.where(value > best_value, tau, best)
         best_value = np.maximum(value, best_value)
     return best
@@ -158,17 +162,17 @@ class _Curves:
     """
 
     def __init__(self, steep: Array, base: Array, room: Array) -> None:
-        self.alpha = steep**2 / 2  # (P, d)
-        self.start = base  # this and the rest (n, P, d)
+        self.alpha = steep**2 / 2  # (P, 1, d)
+        self.start = base  # this and the rest (P, n, d)
         self.end = base + steep * room
         self.gamma = room**2 / 2
         self.turn = np.nan_to_num(room / steep, nan=0.0)  # no room and no slope
 
     def value(self, piece: int, tau: Array) -> Array:
-        """A piece's values at tau, (n, m) for m = 1 or d: (n, d)."""
-        before = self.alpha[piece] * tau + self.start[:, piece]
-        later = self.end[:, piece] - _ratio(self.gamma[:, piece], tau)
-        return np.where(tau < self.turn[:, piece], before, later)
+        """A piece's values at tau (n, 1): (n, d)."""
+        before = self.alpha[piece] * tau + self.start[piece]
+        later = self.end[piece] - _ratio(self.gamma[piece], tau)
+        return np.where(tau < self.turn[piece], before, later)
 
     def peak(self, price: float) -> Array:
         """The tau >= 0 that maximises the sum less price * tau, for each sample: (n,)."""
@@ -181,9 +185,9 @@ class _Curves:
         is there once no column changes its part. Where all alphas together do not reach the price
         the sample stays.
         """
-        alpha, gamma, turn = self.alpha[0], self.gamma[:, 0], self.turn[:, 0]
+        alpha, gamma, turn = self.alpha[0], self.gamma[0], self.turn[0]
         tau = np.full(len(gamma), np.inf)
-        for _ in range(len(alpha) + 1):
+        for _ in range(gamma.shape[1] + 1):
             later = turn <= tau[:, None]
             short = price - np.where(later, 0.0, alpha).sum(axis=1)
             root = np.sqrt(np.where(later, gamma, 0.0).sum(axis=1) / short)
@@ -213,38 +217,38 @@ class _Curves:
         return np.take_along_axis(tau, np.argmax(value, axis=1)[:, None], axis=1)[:, 0]
 
     def _breaks(self) -> Array:
-        """Where a column's best piece can change its coefficients: (n, B, d), sorted.
+        """Where a column's best piece can change its coefficients: (n, d, B), sorted.
 
         The turns, and where two pieces meet: both before their turns, both after, or one of each.
         Meetings that are none of the curves proper are only superfluous breaks.
         """
-        found = [self.turn]
+        found = [*self.turn]
         for p in range(len(self.alpha)):
             for q in range(p):
                 rise = self.alpha[p] - self.alpha[q]
-                found.append(((self.start[:, q] - self.start[:, p]) / rise)[:, None])
-                gain = self.end[:, p] - self.end[:, q]
-                found.append(((self.gamma[:, p] - self.gamma[:, q]) / gain)[:, None])
+                found.append((self.start[q] - self.start[p]) / rise)
+                found.append((self.gamma[p] - self.gamma[q]) / (self.end[p] - self.end[q]))
                 for one, other in ((p, q), (q, p)):
-                    gain = self.start[:, one] - self.end[:, other]
-                    found.append(_roots(self.alpha[one], gain, self.gamma[:, other]))
-        breaks = np.concatenate(found, axis=1)
+                    gain = self.start[one] - self.end[other]
+                    found += _roots(self.alpha[one], gain, self.gamma[other])
+        breaks = np.stack(found, axis=2)
         breaks[~((breaks > 0) & (breaks < np.inf))] = 0.0
-        breaks.sort(axis=1)
+        breaks.sort(axis=2)
         return breaks
 
     def _best_parts(self, breaks: Array) -> tuple[Array, Array, Array]:
-        """Coefficients of each column's best piece between its breaks: each (n, B + 1, d)."""
-        ends = np.concatenate([np.zeros_like(breaks[:, :1]), breaks, 2 * breaks[:, -1:] + 1], 1)
-        middle = 0.5 * (ends[:, 1:] + ends[:, :-1])
+        """Coefficients of each column's best piece between its breaks: each (n, d, B + 1)."""
+        last = breaks[:, :, -1:]
+        ends = np.concatenate([np.zeros_like(last), breaks, 2 * last + 1], axis=2)
+        middle = 0.5 * (ends[:, :, 1:] + ends[:, :, :-1])
         best = np.full(middle.shape, -np.inf)
         alpha, beta, gamma = (np.zeros(middle.shape) for _ in range(3))
         for p in range(len(self.alpha)):
-            later = middle >= self.turn[:, None, p]
+            later = middle >= self.turn[p][:, :, None]
             own = (
-                np.where(later, 0.0, self.alpha[p]),
-                np.where(later, self.end[:, None, p], self.start[:, None, p]),
-                np.where(later, self.gamma[:, None, p], 0.0),
+                np.where(later, 0.0, self.alpha[p][:, :, None]),
+                np.where(later, self.end[p][:, :, None], self.start[p][:, :, None]),
+                np.where(later, self.gamma[p][:, :, None], 0.0),
             )
             value = own[0] * middle + own[1] - _ratio(own[2], middle)
             better = value > best
@@ -255,9 +259,9 @@ class _Curves:
 
 
 def _running_total(part: Array, order: IntArray) -> Array:
-    """Sum over columns of (n, B + 1, d) in each interval between all breaks: (n, B d + 1)."""
-    changes = np.take_along_axis(np.diff(part, axis=1).reshape(len(part), -1), order, axis=1)
-    first = part[:, 0].sum(axis=1, keepdims=True)
+    """Sum over columns of (n, d, B + 1) in each interval between all breaks: (n, d B + 1)."""
+    changes = np.take_along_axis(np.diff(part, axis=2).reshape(len(part), -1), order, axis=1)
+    first = part[:, :, 0].sum(axis=1, keepdims=True)
     return np.asarray(np.cumsum(np.hstack([first, changes]), axis=1))
 
 
@@ -266,8 +270,8 @@ def _ratio(gamma: Array, tau: Array) -> Array:
     return np.where(gamma > 0, gamma / tau, 0.0)
 
 
-def _roots(alpha: Array, beta: Array, gamma: Array) -> Array:
-    """Roots of alpha tau + beta + gamma / tau, by the form that does not cancel: (n, 2, d)."""
+def _roots(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array]:
+    """Roots of alpha tau + beta + gamma / tau, by the form that does not cancel: each (n, d)."""
     root = np.sqrt(beta**2 - 4 * alpha * gamma)
     half = -0.5 * (beta + np.where(beta < 0, -root, root))
-    return np.stack([half / alpha, gamma / half], axis=1)
+    return half / alpha, gamma / half

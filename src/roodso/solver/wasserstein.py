@@ -188,7 +188,8 @@ def _solve_in_box(
     started = time.perf_counter()
     priced = _Priced(problem, ball.radius, ball.norm, box)
     equal = np.full(n, 1.0 / n)
-    start = np.append(first_decision(problem, samples, equal), priced.region.upper[-1])
+    first = first_decision(problem, samples, equal)
+    start = np.append(first, problem.lipschitz(first, ball.norm)[0])
     result = minimize_over_mixtures(
         priced,
         samples,
