@@ -89,7 +89,6 @@ class MasterSolution:
     z: Array
     y: Array
     norm: float
-    beta: float
     value: float
     cut_weights: Array
     anchor_cut_weights: Array
@@ -140,6 +139,10 @@ class Master:
         cuts, anchor_cuts : Cuts
         conic : list of (rows of F_points, ConicRows)
         """
+        # g is measured from its mean over the anchors, which joins beta: where R is tiny |g| is
+        # large, and would cancel against beta.
+        origin = F_anchors.mean(axis=0)
+        F_points, F_anchors = F_points - origin, F_anchors - origin
         p = ConicProgramme()
         p.add_columns("u", np.zeros(self.region.dimension))
         self.region.add_rows(p, "u")
@@ -159,7 +162,6 @@ class Master:
             z=self.region.lower + self.region.side * p["u"],
             y=p["y"] * self.unit,
             norm=float(np.linalg.norm(p["y"])) * self.unit,
-            beta=float(p["beta"][0]) * self.unit + self.shift,
             value=p.value * self.unit + self.shift,
             cut_weights=weights(point_rows),
             anchor_cut_weights=weights(anchor_rows),

@@ -10,7 +10,9 @@ all support points:
 
 New points are chosen greedily: after a point s is taken, the least change of g that repairs it
 raises g by e_s k(s, .) / C, so that much is deducted from its neighbours' excess before the next is
-chosen. Ten violated neighbours would teach the master no more than one.
+chosen. Ten violated neighbours would teach the master no more than one. Where many points share the
+worst case, as they do for a small radius, the neighbours that bind are nearer to each other and a
+repair reaches less far: a power of k / C is deducted that grows with their number.
 
 Rows whose multiplier is zero are dropped only after the master's value has risen. The value of the
 remaining rows is then that of the last master, which is above all earlier ones, so no set of rows
@@ -38,7 +40,7 @@ from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.average import first_decision
 from roodso.solver.basis import Basis, Shares, Span
 from roodso.solver.master import Cuts, Master, MasterSolution
-from roodso.solver.witness import RKHSFunction, best_multiple
+from roodso.solver.witness import RKHSFunction, best_multiple, support_function
 
 __all__ = ["LoopOptions", "LoopResult", "Programme", "WarmStart", "generate_rows"]
 
@@ -48,6 +50,10 @@ logger = logging.getLogger(__name__)
 _PATIENCE = 3
 #: Rounds without progress before the loop gives up; the certificate then says how far it came.
 _STALLS = 8
+#: A point with a smaller share of the worst case has it from rounding.
+_SHARE = 1e-9
+#: So many points may share the worst case before repairs are taken to be more local.
+_CROWD = 10.0
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,7 @@ class LoopResult:
     @property
     def active(self) -> IntArray:
         """Support points that mattered: what a neighbouring programme should begin with."""
-        return self.points[self.shares.points > 0]
+        return self.points[self.shares.points > _SHARE]
 
 
 class _Rows:
@@ -296,40 +302,68 @@ class _Loop:
         self.upper, self.lower = np.inf, -np.inf
         self.started = time.monotonic()
         self.stalled = 0
+        self.crowd = 0
 
     def run(self, warm: WarmStart | None) -> LoopResult:
         """Alternate between master and points until the bounds meet."""
-        costs = self._begin(warm)
-        result: LoopResult | None = None
+        z, costs = self._begin(warm)
+        result = self._before_first_round(z, costs)
         for rounds in range(1, self.options.max_iter + 1):
             try:
                 solution = self._solve_master(costs)
                 shares = self.rows.shares(solution)
             except SolverError as error:
-                if result is None:
+                if self._out_of_time():
+                    return replace(result, status="time limit")
+                if rounds == 1:
                     raise
                 logger.warning("round %d: %s", rounds, error)
                 return replace(result, status=f"solver failure ({error.status})")
             z = self.programme.problem.region.project(solution.z)
             costs = self.programme.problem.values(z, self.programme.support)
+            least = self._progress()
+            lower, upper = self.lower, self.upper
             g = self._improve_upper(solution, shares, z, costs)
-            risen = solution.value > self.lower + 1e-9 * (1.0 + abs(solution.value))
-            self.lower = max(self.lower, solution.value)
-            excess = costs - g.values - solution.beta
+            self.crowd = int((shares.points > _SHARE).sum())
+            self.lower = max(lower, solution.value)
+            risen = self.lower > lower + least
+            self.stalled = 0 if risen or self.upper < upper - least else self.stalled + 1
+            # The beta with which g would prove the master's value: its own, up to rounding.
+            beta = solution.value - support_function(self.programme.uncertainty, g)
+            excess = costs - g.values - beta
             status = self._judge(rounds, float(excess.max()))
-            result = self._result(solution, shares, rounds, status or "iteration limit")
+            minorant = self.rows.minorant(solution, self.z)
+            result = self._result(shares, minorant, rounds, status or "iteration limit")
             if status:
                 break
             if self.options.epsilon is None:
                 self.rows.count_idle(solution)
                 if risen:
                     self.rows.drop_idle()
-            added = self._add_rows(z, excess, g, solution.beta)
-            self.stalled = 0 if added and risen else self.stalled + 1
-        assert result is not None
+            if not self._add_rows(z, excess, g, beta):
+                return replace(result, status="stalled")
         return result
 
-    def _begin(self, warm: WarmStart | None) -> Array:
+    def _out_of_time(self) -> bool:
+        return time.monotonic() - self.started > self.options.time_limit
+
+    def _progress(self) -> float:
+        """The smallest change of a bound that counts as progress."""
+        return 1e-3 * self.options.tol * max(1.0, abs(self.upper))
+
+    def _before_first_round(self, z: Array, costs: Array) -> LoopResult:
+        """What is known without a master: the anchors' average, and the largest cost."""
+        uncertainty, embedding = self.programme.uncertainty, self.programme.embedding
+        even = np.full(uncertainty.n_anchors, 1.0 / uncertainty.n_anchors)
+        shares = Shares(np.zeros(len(self.rows.points)), even, even)
+        none, nothing = np.empty(0, dtype=np.intp), np.zeros(embedding.sources.n_sources)
+        self.z, self.upper = z, float(costs.max())
+        self.g = RKHSFunction.build(embedding, none, np.empty(0), nothing)
+        self.lower = -np.inf
+        minorant = self.rows.anchor_cuts.minorant(even)
+        return self._result(shares, minorant, 0, "")
+
+    def _begin(self, warm: WarmStart | None) -> tuple[Array, Array]:
         """First rows: the aggregated ones, seeds or the costliest points, the warm start's."""
         programme = self.programme
         z = programme.start() if warm is None else programme.problem.region.project(warm.z)
@@ -345,22 +379,31 @@ class _Loop:
         self.rows.add_points(chosen, z)
         everyone = np.arange(programme.uncertainty.n_anchors)
         self.rows.add_anchors(z, self.rows.anchor_costs(z), everyone)
-        return costs
+        return z, costs
 
     def _solve_master(self, costs: Array) -> MasterSolution:
         """Solve, with costs scaled by their present range."""
         uncertainty, rows = self.programme.uncertainty, self.rows
+        unit = self._unit(costs)
         master = Master(
             self.programme.problem.region,
             uncertainty.radius,
             uncertainty.cap,
             shift=float(costs.mean()),
-            unit=float(np.ptp(costs)) or 1.0,
-            tol=min(1e-9, 1e-3 * self.options.tol),
+            unit=unit,
+            tol=float(np.clip(self._progress() / unit, 1e-12, 1e-9)),
             time_limit=self.options.time_limit - (time.monotonic() - self.started),
         )
         F_points, F_anchors = self.basis.coordinates()
         return master.solve(F_points, F_anchors, rows.cuts, rows.anchor_cuts, rows.conic)
+
+    def _unit(self, costs: Array) -> float:
+        """The costs' present range, unless that is rounding beside how they vary over the box."""
+        side = self.programme.problem.region.side
+        cuts = (self.rows.cuts, self.rows.anchor_cuts)
+        across = max((np.abs(c.slope) @ side).max(initial=0.0) for c in cuts)
+        rounding = 1e-12 * np.abs(costs).max()
+        return float(max(np.ptp(costs), 1e-6 * across, rounding)) or 1.0
 
     def _improve_upper(
         self, solution: MasterSolution, shares: Shares, z: Array, costs: Array
@@ -392,9 +435,10 @@ class _Loop:
         # Half the tolerance is left to the certificate, whose distribution is pulled inside.
         if gap <= 0.5 * self.options.tol or (epsilon is not None and violation <= epsilon):
             return "optimal"
-        if time.monotonic() - self.started > self.options.time_limit:
+        if self._out_of_time():
             return "time limit"
-        return "stalled" if self.stalled > _STALLS else ""
+        patience = _STALLS + 2 * self.programme.problem.region.dimension
+        return "stalled" if self.stalled > patience else ""
 
     def _add_rows(self, z: Array, excess: Array, g: RKHSFunction, beta: float) -> bool:
         """Add the rows that the present point violates; say whether there were any."""
@@ -419,6 +463,7 @@ class _Loop:
         left = excess[candidates].copy()
         points = self.programme.embedding.points
         kernel = self.programme.embedding.space.kernel
+        power = max(1.0, self.crowd / _CROWD)
         chosen = []
         for _ in range(min(self.options.max_rows, len(candidates))):
             worst = int(np.argmax(left))
@@ -426,12 +471,12 @@ class _Loop:
                 break
             chosen.append(candidates[worst])
             column = kernel(points[candidates], points[candidates[worst]][None])[:, 0]
-            left -= left[worst] / kernel.bound * column
+            left -= left[worst] * (column / kernel.bound) ** power
             left[worst] = -np.inf
         return np.array(chosen, dtype=np.intp)
 
     def _result(
-        self, solution: MasterSolution, shares: Shares, rounds: int, status: str
+        self, shares: Shares, minorant: tuple[float, Array], rounds: int, status: str
     ) -> LoopResult:
         return LoopResult(
             z=self.z,
@@ -440,7 +485,7 @@ class _Loop:
             lower=self.lower,
             points=self.rows.points,
             shares=shares,
-            minorant=self.rows.minorant(solution, self.z),
+            minorant=minorant,
             rounds=rounds,
             status=status,
         )
