@@ -72,6 +72,12 @@ class Cuts:
         self.idle = self.idle[keep]
         return not bool(keep.all())
 
+    def largest(self, z: Array, n_owners: int) -> Array:
+        """The largest cut of each owner at ``z``; -inf where it has none."""
+        values = np.full(n_owners, -np.inf)
+        np.maximum.at(values, self.owner, self.constant + self.slope @ z)
+        return values
+
     def minorant(self, weights: Array) -> tuple[float, Array]:
         """Sum of weights times cuts: value at z = 0 and slope."""
         return float(weights @ self.constant), weights @ self.slope

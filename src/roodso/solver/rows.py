@@ -48,8 +48,10 @@ logger = logging.getLogger(__name__)
 
 #: Rounds that a cut may be without multiplier before it may go.
 _PATIENCE = 3
-#: Rounds without progress before the loop gives up; the certificate then says how far it came.
-_STALLS = 8
+#: So many rounds, and two more for each variable, may pass until the gap has fallen by a tenth;
+#: then the loop gives up, and the certificate says how far it came. At usual radii it takes at most
+#: one round for each variable and two, at tiny ones up to thirty.
+_STALLS = 40
 #: A point with a smaller share of the worst case has it from rounding.
 _SHARE = 1e-9
 #: So many points may share the worst case before repairs are taken to be more local.
@@ -301,7 +303,7 @@ class _Loop:
         self.rows = _Rows(programme, basis, options.conic)
         self.upper, self.lower = np.inf, -np.inf
         self.started = time.monotonic()
-        self.stalled = 0
+        self.gap_before, self.stalled = np.inf, 0
         self.crowd = 0
 
     def run(self, warm: WarmStart | None) -> LoopResult:
@@ -321,13 +323,12 @@ class _Loop:
                 return replace(result, status=f"solver failure ({error.status})")
             z = self.programme.problem.region.project(solution.z)
             costs = self.programme.problem.values(z, self.programme.support)
-            least = self._progress()
-            lower, upper = self.lower, self.upper
+            lower = self.lower
             g = self._improve_upper(solution, shares, z, costs)
             self.crowd = int((shares.points > _SHARE).sum())
             self.lower = max(lower, solution.value)
-            risen = self.lower > lower + least
-            self.stalled = 0 if risen or self.upper < upper - least else self.stalled + 1
+            risen = self.lower > lower + self._progress()
+            self._count_stalls()
             # The beta with which g would prove the master's value: its own, up to rounding.
             beta = solution.value - support_function(self.programme.uncertainty, g)
             excess = costs - g.values - beta
@@ -340,15 +341,20 @@ class _Loop:
                 self.rows.count_idle(solution)
                 if risen:
                     self.rows.drop_idle()
-            if not self._add_rows(z, excess, g, beta):
+            if not self._add_rows(z, costs, excess, g, beta):
                 return replace(result, status="stalled")
         return result
 
     def _out_of_time(self) -> bool:
         return time.monotonic() - self.started > self.options.time_limit
 
+    def _count_stalls(self) -> None:
+        self.stalled += 1
+        if self.upper - self.lower < 0.9 * self.gap_before:
+            self.gap_before, self.stalled = self.upper - self.lower, 0
+
     def _progress(self) -> float:
-        """The smallest change of a bound that counts as progress."""
+        """The smallest rise of the value that lets rows be dropped."""
         return 1e-3 * self.options.tol * max(1.0, abs(self.upper))
 
     def _before_first_round(self, z: Array, costs: Array) -> LoopResult:
@@ -432,30 +438,40 @@ class _Loop:
             details = {"round": rounds, "upper": self.upper, "lower": self.lower, "gap": gap}
             self.options.progress("rows", None, details)
         epsilon = self.options.epsilon
-        # Half the tolerance is left to the certificate, whose distribution is pulled inside.
-        if gap <= 0.5 * self.options.tol or (epsilon is not None and violation <= epsilon):
+        # Half the tolerance is left to the certificate, whose distribution is pulled inside; below
+        # the rounding of |g| there is nothing to gain.
+        rounding = self.programme.uncertainty.radius * self.g.rounding / max(1.0, abs(self.upper))
+        closed = gap <= max(0.5 * self.options.tol, 2.0 * rounding)
+        if closed or (epsilon is not None and violation <= epsilon):
             return "optimal"
         if self._out_of_time():
             return "time limit"
         patience = _STALLS + 2 * self.programme.problem.region.dimension
         return "stalled" if self.stalled > patience else ""
 
-    def _add_rows(self, z: Array, excess: Array, g: RKHSFunction, beta: float) -> bool:
+    def _add_rows(
+        self, z: Array, costs: Array, excess: Array, g: RKHSFunction, beta: float
+    ) -> bool:
         """Add the rows that the present point violates; say whether there were any."""
-        epsilon = self.options.epsilon
+        programme, rows, epsilon = self.programme, self.rows, self.options.epsilon
         threshold = 0.1 * self.options.tol * max(1.0, abs(self.upper))
-        products = self.programme.uncertainty.mixtures @ g.source_products
-        costs = self.rows.anchor_costs(z)
-        violated = np.flatnonzero(costs - products - beta > threshold)
-        if len(violated):
-            self.rows.add_anchors(z, costs, violated)
+        products = programme.uncertainty.mixtures @ g.source_products
+        averages = costs[: len(rows.anchor_weights)] @ rows.anchor_weights
+        # Rows that tell the cost at z already are violated by the solver's inaccuracy alone.
+        news = averages - rows.anchor_cuts.largest(z, len(averages)) > 0.1 * threshold
+        anchors = np.flatnonzero((averages - products - beta > threshold) & news)
+        if len(anchors):
+            rows.add_anchors(z, averages, anchors)
+        known = np.full(len(costs), -np.inf)
+        known[rows.points] = rows.cuts.largest(z, len(rows.points))
+        excess = np.where(costs - known > 0.1 * threshold, excess, -np.inf)
         if epsilon is None:
             chosen = self._choose(excess, threshold)
         else:
             chosen = _worst(excess, np.flatnonzero(excess > epsilon), self.options.max_rows)
         # Points that have rows already cost no new column: all that are violated get a cut.
-        again = self.rows.points[excess[self.rows.points] > threshold]
-        return self.rows.add_points(np.union1d(chosen, again), z) or len(violated) > 0
+        again = rows.points[excess[rows.points] > threshold]
+        return rows.add_points(np.union1d(chosen, again), z) or len(anchors) > 0
 
     def _choose(self, excess: Array, threshold: float) -> IntArray:
         """Violated points, worst first, each deducting from its neighbours' excess."""
