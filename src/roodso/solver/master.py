@@ -145,14 +145,15 @@ class Master:
         cuts, anchor_cuts : Cuts
         conic : list of (rows of F_points, ConicRows)
         """
-        # g is measured from its mean over the anchors, which joins beta: where R is tiny |g| is
-        # large, and would cancel against beta.
+        # Where R is tiny |g| is large. So y is counted in units of 1 / R, and g from its mean over
+        # the anchors, which joins beta and would cancel against it.
+        scale = min(self.radius, 1.0)
         origin = F_anchors.mean(axis=0)
-        F_points, F_anchors = F_points - origin, F_anchors - origin
+        F_points, F_anchors = (F_points - origin) / scale, (F_anchors - origin) / scale
         p = ConicProgramme()
         p.add_columns("u", np.zeros(self.region.dimension))
         self.region.add_rows(p, "u")
-        hull = self._add_witness(p, F_anchors)
+        hull = self._add_witness(p, F_anchors, self.radius / scale)
         point_rows = self._add_cuts(p, cuts, F_points)
         anchor_rows = self._add_cuts(p, anchor_cuts, F_anchors)
         conic_rows = [
@@ -164,10 +165,11 @@ class Master:
         def weights(rows: slice) -> Array:
             return np.maximum(p.multipliers(rows), 0.0)
 
+        y = p["y"] * (self.unit / scale)
         return MasterSolution(
             z=self.region.lower + self.region.side * p["u"],
-            y=p["y"] * self.unit,
-            norm=float(np.linalg.norm(p["y"])) * self.unit,
+            y=y,
+            norm=float(np.linalg.norm(y)),
             value=p.value * self.unit + self.shift,
             cut_weights=weights(point_rows),
             anchor_cut_weights=weights(anchor_rows),
@@ -175,12 +177,12 @@ class Master:
             mixture=np.ones(1) if hull is None else weights(hull),
         )
 
-    def _add_witness(self, p: ConicProgramme, F_anchors: Array) -> slice | None:
+    def _add_witness(self, p: ConicProgramme, F_anchors: Array, radius: float) -> slice | None:
         """max_a sum_k a_k F_k y + R |y| + beta; returns the rows whose multipliers are a."""
         n_anchors, rank = F_anchors.shape
         single = n_anchors == 1
         p.add_columns("y", F_anchors[0].copy() if single else np.zeros(rank))
-        p.add_columns("norm", np.array([self.radius]))
+        p.add_columns("norm", np.array([radius]))
         p.add_columns("beta", np.ones(1))
         cone = {"norm": np.eye(1 + rank, 1) * -1.0, "y": -np.eye(1 + rank, rank, -1)}
         p.add_rows("second_order", cone, np.zeros(1 + rank))
