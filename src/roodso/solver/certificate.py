@@ -32,9 +32,9 @@ from roodso.solver.witness import RKHSFunction, best_multiple
 
 __all__ = ["Certificate", "certify", "certify_upper", "pull_inside"]
 
-#: A distribution counts as inside where |mu_P - mu_a|^2 <= R^2 (1 - 1e-10) - 1e-14 C: rounding in
-#: squared distances is a few 1e-16 C, so whoever recomputes them finds it inside as well.
-_RELATIVE_MARGIN, _ABSOLUTE_MARGIN = 1e-10, 1e-14
+#: A distribution counts as inside where |mu_P - mu_a|, rounded up, is below R by this share:
+#: whoever recomputes it finds it inside as well.
+_MARGIN = 1e-10
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,8 @@ def pull_inside(
     mixture = into_capped_simplex(shares.mixture, uncertainty.cap)
     in_sources = (shares.anchors - mixture) @ uncertainty.mixtures
     away = RKHSFunction.build(programme.embedding, result.points, shares.points, in_sources)
-    bound = uncertainty.kernel.bound
-    safe = uncertainty.radius**2 * (1 - _RELATIVE_MARGIN) - _ABSOLUTE_MARGIN * bound
-    keep = 1.0
-    if away.norm**2 > safe:
-        keep = float(np.sqrt(max(safe, 0.0))) / away.norm
+    safe = uncertainty.radius * (1 - _MARGIN)
+    keep = min(1.0, safe / away.norm) if away.norm > 0 else 1.0
     anchor_weights = programme.anchor_weights()
     weights = np.zeros(len(programme.support))
     weights[: len(anchor_weights)] = anchor_weights @ (

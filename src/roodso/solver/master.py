@@ -72,6 +72,12 @@ class Cuts:
         self.idle = self.idle[keep]
         return not bool(keep.all())
 
+    def largest(self, z: Array, n_owners: int) -> Array:
+        """The largest cut of each owner at ``z``; -inf where it has none."""
+        values = np.full(n_owners, -np.inf)
+        np.maximum.at(values, self.owner, self.constant + self.slope @ z)
+        return values
+
     def minorant(self, weights: Array) -> tuple[float, Array]:
         """Sum of weights times cuts: value at z = 0 and slope."""
         return float(weights @ self.constant), weights @ self.slope
@@ -89,7 +95,6 @@ class MasterSolution:
     z: Array
     y: Array
     norm: float
-    beta: float
     value: float
     cut_weights: Array
     anchor_cut_weights: Array
@@ -140,10 +145,15 @@ class Master:
         cuts, anchor_cuts : Cuts
         conic : list of (rows of F_points, ConicRows)
         """
+        # Where R is tiny |g| is large. So y is counted in units of 1 / R, and g from its mean over
+        # the anchors, which joins beta and would cancel against it.
+        scale = min(self.radius, 1.0)
+        origin = F_anchors.mean(axis=0)
+        F_points, F_anchors = (F_points - origin) / scale, (F_anchors - origin) / scale
         p = ConicProgramme()
         p.add_columns("u", np.zeros(self.region.dimension))
         self.region.add_rows(p, "u")
-        hull = self._add_witness(p, F_anchors)
+        hull = self._add_witness(p, F_anchors, self.radius / scale)
         point_rows = self._add_cuts(p, cuts, F_points)
         anchor_rows = self._add_cuts(p, anchor_cuts, F_anchors)
         conic_rows = [
@@ -155,11 +165,11 @@ class Master:
         def weights(rows: slice) -> Array:
             return np.maximum(p.multipliers(rows), 0.0)
 
+        y = p["y"] * (self.unit / scale)
         return MasterSolution(
             z=self.region.lower + self.region.side * p["u"],
-            y=p["y"] * self.unit,
-            norm=float(np.linalg.norm(p["y"])) * self.unit,
-            beta=float(p["beta"][0]) * self.unit + self.shift,
+            y=y,
+            norm=float(np.linalg.norm(y)),
             value=p.value * self.unit + self.shift,
             cut_weights=weights(point_rows),
             anchor_cut_weights=weights(anchor_rows),
@@ -167,12 +177,12 @@ class Master:
             mixture=np.ones(1) if hull is None else weights(hull),
         )
 
-    def _add_witness(self, p: ConicProgramme, F_anchors: Array) -> slice | None:
+    def _add_witness(self, p: ConicProgramme, F_anchors: Array, radius: float) -> slice | None:
         """max_a sum_k a_k F_k y + R |y| + beta; returns the rows whose multipliers are a."""
         n_anchors, rank = F_anchors.shape
         single = n_anchors == 1
         p.add_columns("y", F_anchors[0].copy() if single else np.zeros(rank))
-        p.add_columns("norm", np.array([self.radius]))
+        p.add_columns("norm", np.array([radius]))
         p.add_columns("beta", np.ones(1))
         cone = {"norm": np.eye(1 + rank, 1) * -1.0, "y": -np.eye(1 + rank, rank, -1)}
         p.add_rows("second_order", cone, np.zeros(1 + rank))

@@ -23,6 +23,11 @@ from roodso.sets.uncertainty import UncertaintySet
 __all__ = ["RKHSFunction", "best_multiple", "support_function"]
 
 
+#: |g|^2 is a sum of products of coefficients with kernel values; it is taken to be wrong by this
+#: times C (sum |coefficients|)^2, which is a few units in the last place.
+_ROUNDING = 2.5e-15
+
+
 @dataclass(frozen=True)
 class RKHSFunction:
     """A function by its coefficients, with what the bounds need of it.
@@ -38,6 +43,9 @@ class RKHSFunction:
     source_products : ndarray of shape (M,)
         Inner products with the sources' embeddings.
     norm : float
+        Rounded up: at least the norm, whatever the rounding in kernel values and their sum.
+    rounding : float
+        By how much it may exceed the norm for that.
     """
 
     index: IntArray
@@ -46,6 +54,7 @@ class RKHSFunction:
     values: Array
     source_products: Array
     norm: float
+    rounding: float
 
     @classmethod
     def build(
@@ -67,8 +76,10 @@ class RKHSFunction:
         gram = embedding.gram
         products = coefficients @ embedding.means[index] + gram @ source_coefficients
         squared = coefficients @ values[index] + source_coefficients @ products
-        norm = float(np.sqrt(max(float(squared), 0.0)))
-        return cls(index, coefficients, source_coefficients, values, products, norm)
+        plain = float(np.sqrt(max(float(squared), 0.0)))
+        mass = np.abs(coefficients).sum() + np.abs(source_coefficients).sum()
+        norm = float(np.sqrt(plain**2 + _ROUNDING * embedding.space.kernel.bound * mass**2))
+        return cls(index, coefficients, source_coefficients, values, products, norm, norm - plain)
 
     def times(self, factor: float) -> RKHSFunction:
         """The function times a number."""
@@ -79,6 +90,7 @@ class RKHSFunction:
             factor * self.values,
             factor * self.source_products,
             abs(factor) * self.norm,
+            abs(factor) * self.rounding,
         )
 
     def expanded(self, embedding: Embedding) -> KernelExpansion:
