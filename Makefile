@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test test-long lint format bench clean
 
 demo: $(READY)
-	$(BIN)/python examples/quickstart.py
+	$(BIN)/roodso demo --force
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto

@@ -23,11 +23,12 @@ LAYERS = [
     ("sets", "losses"),
     ("solver",),
     ("methods",),
-    ("portable", "model_selection", "guarantees"),
+    ("portable", "model_selection", "guarantees", "planner"),
     ("plots",),
     ("experiments", "report"),
-    ("cli",),
-    ("__main__", "roodso"),  # the command and the package itself: the public API
+    ("roodso",),  # the package itself: the public API
+    ("cli",),  # one of its users
+    ("__main__",),
 ]
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 

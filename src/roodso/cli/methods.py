@@ -1,0 +1,77 @@
+"""The methods by their names on the command line, and what each guards against in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import roodso
+from roodso import sets
+from roodso.losses.base import Loss
+from roodso.methods.base import DecisionMaker
+from roodso.planner.errors import library_errors
+
+__all__ = ["METHODS", "Method", "build"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method.
+
+    Attributes
+    ----------
+    label : str
+        For tables.
+    estimator : str
+        Its class's name in `roodso`.
+    guards : str
+        What its worst case is taken over, as the end of "whichever distribution demand
+        follows ...".
+    learner : str
+        Name in `roodso.sets` of a set to give it instead of its own.
+    """
+
+    label: str
+    estimator: str
+    guards: str
+    learner: str = ""
+
+
+METHODS = {
+    "rood": Method("RooD-SO", "RooDSO", "within the set learned from the sources"),
+    "conformal": Method(
+        "RooD-SO, conformal",
+        "RooDSO",
+        "within the set calibrated on held-out sources",
+        "ConformalBall",
+    ),
+    "saa": Method("pooled average", "SAA", "as long as it is that of all rows together"),
+    "hull": Method("worst source", "ConvexHullDRO", "among mixtures of the sources"),
+    "wasserstein": Method("Wasserstein ball", "WassersteinDRO", "near that of all rows together"),
+    "barycenter": Method(
+        "barycentre", "BarycenterSAA", "as long as it is the barycentre of the sources"
+    ),
+    "intersection": Method("intersection", "IntersectionDRO", "near every source at once"),
+}
+
+
+def build(name: str, loss: Loss, values: Mapping[str, Any]) -> DecisionMaker:
+    """The estimator with the settings that it has."""
+    estimator: DecisionMaker = getattr(roodso, METHODS[name].estimator)(loss)
+    wanted = {
+        "nu": values["nu"],
+        "scale": values["scale"],
+        "n_support": values["support_points"],
+        "random_state": values["seed"],
+        "n_jobs": values["jobs"],
+    }
+    if METHODS[name].learner:
+        own = {key: wanted.pop(key) for key in ("nu", "scale")}
+        learner = getattr(sets, METHODS[name].learner)
+        wanted["uncertainty_set"] = learner(**own, random_state=values["seed"])
+    known = estimator.get_params(deep=False)
+    estimator.set_params(**{key: value for key, value in wanted.items() if key in known})
+    with library_errors():
+        estimator._validate()
+    return estimator

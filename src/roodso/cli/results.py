@@ -1,0 +1,332 @@
+"""A decision as people and machines read it: on the screen, as JSON, as a table.
+
+The JSON's form is stable: within ``"schema": "roodso.decision/1"`` keys may be added, none change
+their meaning or go away.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import roodso
+from roodso._typing import Array
+from roodso.cli.methods import METHODS
+from roodso.cli.screen import Screen
+from roodso.cli.task import Task
+from roodso.losses.base import weighted_quantile
+from roodso.methods.base import DecisionMaker
+from roodso.planner import Note, PlannerData, WholeOrder
+from roodso.planner.formats import Formats
+from roodso.sets.uncertainty import membership_slack
+from roodso.solver.solution import Solution
+
+__all__ = ["Result", "as_json"]
+
+_WORLDS = 5
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was decided, or evaluated.
+
+    Attributes
+    ----------
+    task : Task
+    model : DecisionMaker
+        Fitted.
+    decision : ndarray of shape (d,)
+    worst : Solution
+        Its certified worst case.
+    whole : WholeOrder or None
+        How it was found, where orders are whole.
+    pooled : ndarray of shape (d,) or None
+        What the average of all rows would choose.
+    pooled_worst : Solution or None
+        What that could cost.
+    evaluated : bool
+        Whether the decision is the user's own.
+    """
+
+    task: Task
+    model: DecisionMaker
+    decision: Array
+    worst: Solution
+    whole: WholeOrder | None = None
+    pooled: Array | None = None
+    pooled_worst: Solution | None = None
+    evaluated: bool = False
+
+    @property
+    def items(self) -> list[str]:
+        """Names of what is decided."""
+        return self.task.data.items
+
+    @property
+    def floor(self) -> float:
+        """No decision at all can promise a lower worst case."""
+        return float(self.model.solution_.lower_bound)
+
+    def amount(self, number: float) -> str:
+        """A part of the decision: an order, or a weight in per cent."""
+        if self.task.data.kind == "portfolio":
+            return f"{100 * number + 0.0:.1f}%"
+        return self.task.formats.quantity(number)
+
+    def show(self, screen: Screen) -> None:
+        """The decision, its worst case, the world that is feared, and who shaped it."""
+        if screen.quiet:
+            for item, number in zip(self.items, self.decision, strict=True):
+                screen.bare(f"{item}\t{exact(number)}")
+            return
+        self._decision(screen)
+        self._promise(screen)
+        self._world(screen)
+        self._sources(screen)
+
+    def _decision(self, screen: Screen) -> None:
+        note = self.task.settings.get("target_note") or "a source without data"
+        noun = "Weights" if self.task.data.kind == "portfolio" else "Order"
+        columns, others = ["", "yours" if self.evaluated else noun.lower()], []
+        if self.evaluated:
+            columns.append("best")
+            others.append(np.asarray(self.model.solution_.decision))
+        if self.pooled is not None:
+            columns.append("pooled average")
+            others.append(self.pooled)
+        rows = [
+            [item, *[self.amount(float(x[place])) for x in (self.decision, *others)]]
+            for place, item in enumerate(self.items)
+        ]
+        screen.table(f"{noun} for {note}", columns, rows)
+
+    def _promise(self, screen: Screen) -> None:
+        upper, guards = self.worst.upper_bound, METHODS[self.task.method].guards
+        said = _cost_words(self.task)
+        screen.say(
+            f"\nAt worst: {said(upper)}, whichever distribution demand follows {guards}."
+            if self.task.data.kind == "newsvendor"
+            else f"\nAt worst: {said(upper)}, whichever distribution returns follow {guards}.",
+            style="bold",
+        )
+        if self.evaluated:
+            best = self.model.solution_.upper_bound
+            screen.say(f"The best decision has {said(best)} at worst.")
+        screen.say(self._proof())
+        lost = upper - self.floor
+        if self.whole is not None:
+            how = "all neighbours" if self.whole.all_neighbors else "neighbours"
+            screen.say(
+                f"Whole packs: {how} of the best fractional order were compared "
+                f"({self.whole.evaluated} orders); no order, whole or not, is better by more than "
+                f"{self._difference(lost)}."
+            )
+        if self.pooled_worst is not None and not self.evaluated:
+            screen.say(
+                f"The pooled average's choice has {said(self.pooled_worst.upper_bound)} at worst."
+            )
+
+    def _proof(self) -> str:
+        """How far from the truth, or from the best decision, the bound can be."""
+        said, gap = _cost_words(self.task), f"{max(self.worst.gap, 0.0):.0e}"
+        if self.worst.gap > 1e-3:
+            return (
+                f"Certified, but not to the last: the truth may be {said(self.worst.lower_bound)}."
+            )
+        if self.evaluated or self.whole is not None:
+            return f"This is certified, to a relative gap of {gap}."
+        return f"No other decision can promise better: certified, to a relative gap of {gap}."
+
+    def _difference(self, amount: float) -> str:
+        if self.task.data.kind == "portfolio":
+            return f"{amount:.3g}"
+        return self.task.formats.money(amount)
+
+    def _world(self, screen: Screen) -> None:
+        table = self.worst.worst_case(minimum=1e-4)
+        formats = Formats(unit=self.task.data.unit)
+        portfolio = self.task.data.kind == "portfolio"
+        rows = []
+        for weight, source, *point in table.head(_WORLDS).itertuples(index=False):
+            seen = "not seen anywhere" if source is None else str(source)
+            amounts = [f"{100 * v:.2f}%" if portfolio else formats.quantity(v) for v in point]
+            rows.append([f"{100 * weight:.1f}%", seen, *amounts])
+        rest = 1.0 - float(table["weight"].head(_WORLDS).sum())
+        if len(table) > _WORLDS:
+            rows.append([f"{100 * rest:.1f}%", f"{len(table) - _WORLDS} more", *[""] * len(point)])
+        columns = ["share", f"seen in ({self.task.data.source})", *self.items]
+        screen.table("The world that is feared", columns, rows, words=2)
+        if portfolio:
+            mean, tail = self._returns()
+            screen.say(
+                f"In it these weights return {100 * mean:.2f}% in the mean, and {100 * tail:.2f}% "
+                f"in the mean of the worst {100 * self.task.settings['tail']:g}% of outcomes."
+            )
+
+    def _returns(self) -> tuple[float, float]:
+        """Mean return in the worst case, and the mean over its worst outcomes."""
+        weights, share = self.worst.worst_case_weights, self.task.settings["tail"]
+        losses = -(self.worst.support @ self.decision)
+        tau = weighted_quantile(losses, weights, 1.0 - share)
+        beyond = float(weights @ np.maximum(losses - tau, 0.0))
+        return -float(weights @ losses), -(tau + beyond / share)
+
+    def _sources(self, screen: Screen) -> None:
+        inside = source_places(getattr(self.model, "set_learner_", None))
+        if inside is None:
+            return
+        outside = [name for name, place in inside.items() if place == "outside"]
+        text = f"{len(inside) - len(outside)} of {len(inside)} sources lie inside the set"
+        if outside:
+            shown = ", ".join(outside[:8]) + (f" and {len(outside) - 8} more" * (len(outside) > 8))
+            text += f"; outside: {shown}"
+        screen.say("\n" + text + ".")
+
+    def as_dict(self, notes: Sequence[Note]) -> dict[str, Any]:
+        """Everything for machines; see docs/cli.md for the keys."""
+        data, places = self.task.data, source_places(getattr(self.model, "set_learner_", None))
+        worst = self.worst.worst_case(minimum=1e-9)
+        result: dict[str, Any] = {
+            "schema": "roodso.evaluation/1" if self.evaluated else "roodso.decision/1",
+            "version": roodso.__version__,
+            "kind": data.kind,
+            "decision": _by_name(self.items, self.decision),
+            "worst_case": _bounds(self.worst),
+            "best": {
+                "decision": _by_name(self.items, self.model.solution_.decision),
+                "worst_case": _bounds(self.model.solution_),
+            },
+            "method": {
+                "name": self.task.method,
+                "parameters": {
+                    key: value
+                    for key, value in self.model.get_params(deep=False).items()
+                    if isinstance(value, (bool, int, float, str, type(None)))
+                },
+            },
+            "worst_world": [
+                {
+                    "weight": float(weight),
+                    "source": None if source is None else str(source),
+                    "amounts": _by_name(self.items, point),
+                }
+                for weight, source, *point in worst.itertuples(index=False)
+            ],
+            "sources": [
+                {
+                    "name": name,
+                    "rows": int(size),
+                    "place": None if places is None else places[name],
+                }
+                for name, size in zip(data.labels, data.sizes, strict=True)
+            ],
+            "notes": [{"level": note.level, "text": note.text} for note in notes],
+            "settings": {
+                key: value
+                for key, value in self.task.settings.items()
+                if key not in ("report", "json", "table", "force", "quiet", "debug")
+            },
+        }
+        if self.whole is not None:
+            result["whole"] = {
+                "pack_size": _by_name(self.items, self.task.pack),
+                "orders_compared": self.whole.evaluated,
+                "loss_at_most": self.worst.upper_bound - self.floor,
+            }
+        if self.pooled is not None and self.pooled_worst is not None:
+            result["pooled"] = {
+                "decision": _by_name(self.items, self.pooled),
+                "worst_case": _bounds(self.pooled_worst),
+            }
+        return result
+
+    def as_csv(self) -> str:
+        """The decision as a table of two columns."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["item", "weight" if self.task.data.kind == "portfolio" else "order"])
+        for item, number in zip(self.items, self.decision, strict=True):
+            writer.writerow([item, exact(number)])
+        return stream.getvalue()
+
+
+def exact(number: float) -> str:
+    """A number as text that reads back as the same number, whole ones without a point.
+
+    Examples
+    --------
+    >>> exact(0.1 + 0.2), exact(12.0)
+    ('0.30000000000000004', '12')
+    """
+    return repr(float(number)).removesuffix(".0")
+
+
+def as_json(content: dict[str, Any]) -> str:
+    """JSON that every reader accepts: numbers that are not finite become null."""
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _by_name(items: list[str], numbers: Any) -> dict[str, float]:
+    return {item: float(number) for item, number in zip(items, numbers, strict=True)}
+
+
+def _bounds(solution: Solution) -> dict[str, Any]:
+    return {
+        "upper_bound": float(solution.upper_bound),
+        "lower_bound": float(solution.lower_bound),
+        "gap": float(solution.gap),
+        "status": solution.status,
+    }
+
+
+def _cost_words(task: Task) -> Any:
+    """How a bound on the cost is said."""
+    if task.data.kind == "newsvendor":
+        return task.formats.worst
+    aversion, tail = task.settings["risk_aversion"], task.settings["tail"]
+
+    def said(cost: float) -> str:
+        worst = f"{aversion:g} times the mean of the worst {100 * tail:g}% of losses"
+        return f"a mean loss plus {worst} of at most {cost:.4g}"
+
+    return said
+
+
+def source_places(learner: Any) -> dict[str, str] | None:
+    """Where each source lies, where a ball was learned: inside, boundary or outside."""
+    if not hasattr(learner, "distances_"):
+        return None
+    excess = learner.distances_**2 - learner.radius_**2
+    slack = membership_slack(learner.radius_**2, learner.uncertainty_set_.kernel.bound)
+    words = np.where(excess > slack, "outside", np.where(excess >= -slack, "boundary", "inside"))
+    return {str(label): str(word) for label, word in zip(learner.labels_, words, strict=True)}
+
+
+def pooled_choice(task: Task, screen: Screen) -> Array:
+    """What the average of all rows would choose."""
+    return np.asarray(task.fit(screen, "saa").solution_.decision)
+
+
+def described(data: PlannerData) -> str:
+    """One line on the table."""
+    return (
+        f"{len(data.table):,} rows of {len(data.labels)} sources ({data.source}) from {data.file}: "
+        + ", ".join(data.items)
+    )
