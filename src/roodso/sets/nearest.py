@@ -1,0 +1,89 @@
+r"""The mixture of sources that is nearest to a distribution: what it is like, in sources known.
+
+.. math:: \min_{a \ge 0, \; \sum_i a_i = 1} \; \Big| \mu_P - \sum_i a_i \hat\mu_i \Big|^2
+          = a^\top D a, \qquad
+          D_{ij} = \langle \hat\mu_i - \mu_P, \, \hat\mu_j - \mu_P \rangle .
+
+The shortest point of a simplex is a non-negative least-squares problem. With D = F'F,
+
+.. math:: \min_{a \ge 0} \; |F a|^2 + s^2 (1 - 1^\top a)^2
+
+has, for a = t p with p in the simplex, the least value :math:`s^2 q / (q + s^2)` over t, where
+:math:`q = p^\top D p`: that rises with q, so its solution divided by its sum is the mixture sought,
+whatever s > 0 is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import nnls
+
+from roodso._typing import Array
+from roodso.expansion import KernelExpansion
+from roodso.sets.uncertainty import UncertaintySet
+
+__all__ = ["nearest_mixture", "products_with_sources"]
+
+
+def nearest_mixture(
+    uncertainty_set: UncertaintySet, points: Array, weights: Array
+) -> tuple[Array, float]:
+    """The mixture of the set's sources nearest to a distribution, and how far that is.
+
+    Parameters
+    ----------
+    uncertainty_set : UncertaintySet
+        What a fitted model has as ``uncertainty_set_``.
+    points : ndarray of shape (m, d)
+        In the user's units.
+    weights : ndarray of shape (m,)
+        The distribution: non-negative, adding up to one.
+
+    Returns
+    -------
+    mixture : ndarray of shape (M,)
+        In the order of ``uncertainty_set.labels``.
+    distance : float
+        In the RKHS, as the set's radius is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from roodso.sets import SupportMeasureBall, nearest_mixture
+    >>> shops = {"low": [[0.0], [1.0]], "high": [[8.0], [9.0]], "top": [[20.0], [21.0]]}
+    >>> learned = SupportMeasureBall(bandwidth=2.0).fit(shops).uncertainty_set_
+    >>> demand, shares = np.array([[0.0], [1.0], [8.0], [9.0]]), np.array([0.3, 0.3, 0.2, 0.2])
+    >>> mixture, distance = nearest_mixture(learned, demand, shares)
+    >>> mixture.round(4).tolist(), distance < 1e-6
+    ([0.6, 0.4, 0.0], True)
+    """
+    products, own = products_with_sources(uncertainty_set, points, weights)
+    differences = uncertainty_set.gram - products - products[:, None] + own
+    mixture = _shortest(0.5 * (differences + differences.T))
+    squared = float(mixture @ differences @ mixture)
+    return mixture, float(np.sqrt(max(squared, 0.0)))
+
+
+def products_with_sources(
+    uncertainty_set: UncertaintySet, points: Array, weights: Array
+) -> tuple[Array, float]:
+    """Inner products of a distribution's embedding with the sources' (M,), and with itself."""
+    used = np.flatnonzero(weights)
+    sources = uncertainty_set.sources
+    embedded = KernelExpansion(uncertainty_set.space, points[used], weights[used])
+    values = embedded(sources.samples)
+    products: Array = np.bincount(sources.codes, values, sources.n_sources) / sources.sizes
+    return products, embedded.norm**2
+
+
+def _shortest(gram: Array) -> Array:
+    """The a in the simplex with the least a' gram a."""
+    scale = np.trace(gram) / len(gram)
+    if scale <= 0.0:  # all sources are the distribution itself
+        return np.full(len(gram), 1.0 / len(gram))
+    values, vectors = np.linalg.eigh(gram / scale)
+    factor = np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T
+    system = np.vstack([factor, np.ones(len(gram))])
+    solved, _ = nnls(system, np.append(np.zeros(len(gram)), 1.0))
+    mixture: Array = solved / solved.sum()
+    return mixture
