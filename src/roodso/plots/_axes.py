@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["axes_or_new", "literal", "printable"]
 
 #: Longer names would leave no room for the picture.
-_LONGEST = 28
+_LONGEST = 24
 
 
 def axes_or_new(ax: Any = None) -> Any:

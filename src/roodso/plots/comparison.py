@@ -13,8 +13,8 @@ from roodso.plots._axes import axes_or_new, literal
 __all__ = ["costs_by_source", "plot_costs_by_source"]
 
 _MARKERS = "osD^vPX*"
-#: A legend on one line holds so many short names.
-_ON_ONE_LINE = 3
+#: Names of at most this length stand three to a line in the legend.
+_SHORT = 16
 
 
 def costs_by_source(comparison: Comparison, *, most: int | None = None) -> pd.DataFrame:
@@ -84,7 +84,7 @@ def plot_costs_by_source(costs: pd.DataFrame, ax: Any = None) -> Any:
         frameon=False,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
-        ncols=min(_ON_ONE_LINE, len(labels)),
+        ncols=min(3, len(labels)) if max(map(len, labels)) <= _SHORT else 1,
     )
     ax.set_yticks(rows, [literal(label) for label in costs.index])
     ax.invert_yaxis()

@@ -142,6 +142,7 @@ def plot_worst_case(column: WorstCaseColumn, ax: Any = None, *, decision: Any = 
         ax.axvline(float(decision), color="C0", linestyle="--", linewidth=1.4, label="decision")
     ax.set(xlabel=literal(column.name), ylabel="share")
     ax.set_ylim(bottom=0)
+    ax.locator_params(axis="x", nbins=6)
     ax.legend(frameon=False, loc="upper right")
     return ax
 

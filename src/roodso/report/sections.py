@@ -157,9 +157,9 @@ def others(subject: Subject) -> dict[str, Any] | None:
     words, choices = subject.words, subject.choices()
     summary = None if comparison is None else comparison.summary()
     named = [*choices, *([] if summary is None else [n for n in summary.index if n not in choices])]
-    head = ["method", *subject.parts, "at worst, in the same set"]
+    head = ["method", *subject.parts, "worst case"]
     if summary is not None:
-        head += ["held out: mean", "held out: worst source"]
+        head += ["held out: mean", "held out: worst"]
     rows = []
     for name in named:
         row = [str(name), *[""] * (len(subject.parts) + 1)]
@@ -360,7 +360,7 @@ def price(subject: Subject, path: RobustnessPathDisplay | None) -> dict[str, Any
     ]
     head = [name, *subject.parts, "certified worst case"]
     if "held_out_mean" in path.table:
-        head += ["held out: mean", "held out: worst source"]
+        head += ["held out: mean", "held out: worst"]
     rows = [[stop["value"], *stop["amounts"], *stop["costs"]] for stop in stops]
     return {
         "name": name,

@@ -34,7 +34,8 @@ _VARIABLES = {
     **{color: f"var(--c{place})" for place, color in enumerate(_CYCLE)},
 }
 _COLOR = re.compile("|".join(_VARIABLES))
-_FONT = re.compile(r"font: ([\d.]+px)[^;]*(;|$)")
+#: The shorthand of older matplotlib, and the family of newer: the page's font replaces both.
+_FONT, _FAMILY = re.compile(r"font: ([\d.]+px)[^;]*"), re.compile(r"font-family: [^;]*;? ?")
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 #: CSS pixels of the page for one point of the drawing, at the widest.
 _SCALE = 1.5
@@ -121,5 +122,5 @@ def _rewrite(element: ET.Element, name: str) -> None:
             element.set(key, f"{name}-{value}")
         elif key in ("style", "fill", "stroke", "clip-path"):
             value = _COLOR.sub(lambda found: _VARIABLES[found.group()], value)
-            value = _FONT.sub(r"font-size: \1\2", value)
+            value = _FAMILY.sub("", _FONT.sub(r"font-size: \1", value))
             element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
