@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pages
-from roodso import SAA, ConvergenceWarning, ConvexHullDRO, RooDSO
+from roodso import SAA, ConvergenceWarning, ConvexHullDRO, RooDSO, SolverError
 from roodso.datasets import make_newsvendor_sources
 from roodso.losses import ConvexLoss, Newsvendor
 from roodso.plots import RobustnessPathDisplay
@@ -371,6 +371,27 @@ def test_a_path_over_another_parameter_can_be_given():
     assert [stop["value"] for stop in stops_of(html)] == ["0", "0.1", "0.3"]
     assert "What changes with gamma" in Page(html).text
     assert all(len(stop["costs"]) == 3 for stop in stops_of(html))
+
+
+def test_the_slider_agrees_with_the_decision_where_optima_are_flat():
+    model = BALL.fit(small())
+    path = RobustnessPathDisplay.from_estimator(BALL, small(), values=[0.4, 0.8], held_out=False)
+    path.decisions.loc[0.4] = 9.0  # as good, and not what the page decides
+    before = path.decisions.copy()
+    stops = stops_of(build_report(model, small(), path=path))
+    assert stops[0]["amounts"] == [f"{x:,.2f}" for x in model.decision_]
+    assert path.decisions.equals(before)
+
+
+def test_a_path_that_cannot_be_solved_costs_the_page_one_section(monkeypatch, caplog):
+    def fails(*_, **__):
+        raise SolverError("no luck", "stalled")
+
+    monkeypatch.setattr(RobustnessPathDisplay, "from_estimator", fails)
+    page = Page(build_report(BALL.fit(small()), small()))
+    assert "price" not in page.sections
+    assert "places" in page.sections
+    assert "no luck" in caplog.text
 
 
 # Text of the user's is text

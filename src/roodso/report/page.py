@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -13,6 +14,7 @@ from uuid import uuid4
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from roodso.exceptions import SolverError
 from roodso.methods import RooDSO
 from roodso.methods.base import DecisionMaker
 from roodso.model_selection import Comparison
@@ -23,6 +25,8 @@ from roodso.report.formats import Formats
 from roodso.report.subject import Subject
 
 __all__ = ["build_report", "write_report"]
+
+logger = logging.getLogger(__name__)
 
 _NUS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -201,7 +205,11 @@ def _path(
     if subject.sources.n_sources == 1:
         return None
     values = sorted({*map(float, nus), float(model.nu)})
-    return RobustnessPathDisplay.from_estimator(model, X, groups, values=values, held_out=False)
+    try:
+        return RobustnessPathDisplay.from_estimator(model, X, groups, values=values, held_out=False)
+    except SolverError as error:  # the page is worth having without this section
+        logger.warning("the price of caution is left out: %s", error)
+        return None
 
 
 def _asset(name: str) -> str:

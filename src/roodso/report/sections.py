@@ -409,8 +409,10 @@ def promises(subject: Subject) -> dict[str, Any]:
     worst = words.worst(subject.worst.upper_bound)
     claim = (
         f"For every distribution in the method's set, this {words.noun} comes to {worst} on "
-        "average. That can be checked from the certificate alone, without trusting the solver."
+        "average."
     )
+    if subject.worst.witness is not None:
+        claim += " That can be checked from the certificate alone, without trusting the solver."
     assumption = (
         "That the new source lies in the set at all. It is assumed to be one more source of the "
         "same kind as yours; if it is of another kind, nothing here holds for it."
