@@ -26,7 +26,7 @@ from roodso._typing import Array
 from roodso._validation import check_table
 from roodso.plots._axes import axes_or_new, literal
 from roodso.sets.nearest import products_with_sources
-from roodso.sets.uncertainty import MEMBERSHIP_TOLERANCE, UncertaintySet
+from roodso.sets.uncertainty import UncertaintySet, membership_slack
 from roodso.solver.solution import Solution
 from roodso.sources import match_columns
 
@@ -230,7 +230,7 @@ def _placed(flat: Array, lengths: Array) -> Array:
 
 
 def _places(squared: Array, ball: UncertaintySet) -> list[str]:
-    slack = MEMBERSHIP_TOLERANCE * ball.kernel.bound
-    excess = squared - ball.radius**2
-    words = np.where(excess > slack, "outside", np.where(excess >= -slack, "boundary", "inside"))
+    slack = membership_slack(ball.radius**2, ball.kernel.bound)
+    near = squared >= ball.radius**2 - slack
+    words = np.where(ball.admits(squared), np.where(near, "boundary", "inside"), "outside")
     return [str(word) for word in words]

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-import roodso
 from roodso import guarantees
 from roodso.losses import CVaRPortfolio
 from roodso.losses.base import weighted_quantile
@@ -433,6 +432,8 @@ def promises(subject: Subject) -> dict[str, Any]:
 
 def reproduction(subject: Subject) -> dict[str, Any]:
     """Settings and versions with which the same page comes out again."""
+    from roodso import __version__
+
     model = subject.model
     parameters = [
         (name, _said(value))
@@ -440,7 +441,7 @@ def reproduction(subject: Subject) -> dict[str, Any]:
         if name not in ("loss", "progress", "n_jobs")
     ]
     loss = [(name, _said(value)) for name, value in model.loss.get_params(deep=False).items()]
-    versions = [("Python", platform.python_version()), ("roodso", roodso.__version__)]
+    versions = [("Python", platform.python_version()), ("roodso", __version__)]
     versions += [(name, version(name)) for name in _DEPENDENCIES]
     solution = model.solution_
     return {

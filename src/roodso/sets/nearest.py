@@ -4,22 +4,17 @@ r"""The mixture of sources that is nearest to a distribution: what it is like, i
           = a^\top D a, \qquad
           D_{ij} = \langle \hat\mu_i - \mu_P, \, \hat\mu_j - \mu_P \rangle .
 
-The shortest point of a simplex is a non-negative least-squares problem. With D = F'F,
-
-.. math:: \min_{a \ge 0} \; |F a|^2 + s^2 (1 - 1^\top a)^2
-
-has, for a = t p with p in the simplex, the least value :math:`s^2 q / (q + s^2)` over t, where
-:math:`q = p^\top D p`: that rises with q, so its solution divided by its sum is the mixture sought,
-whatever s > 0 is.
+P is given by weighted points, not by samples of equal weight as in `UncertaintySet.distance`, and
+all mixtures of the sources count, not only those that the set allows.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
 
 from roodso._typing import Array
 from roodso.expansion import KernelExpansion
+from roodso.sets.quadratic import best_mixture
 from roodso.sets.uncertainty import UncertaintySet
 
 __all__ = ["nearest_mixture", "products_with_sources"]
@@ -59,7 +54,7 @@ def nearest_mixture(
     """
     products, own = products_with_sources(uncertainty_set, points, weights)
     differences = uncertainty_set.gram - products - products[:, None] + own
-    mixture = _shortest(0.5 * (differences + differences.T))
+    mixture = best_mixture(differences, np.zeros(len(differences)))
     squared = float(mixture @ differences @ mixture)
     return mixture, float(np.sqrt(max(squared, 0.0)))
 
@@ -74,16 +69,3 @@ def products_with_sources(
     values = embedded(sources.samples)
     products: Array = np.bincount(sources.codes, values, sources.n_sources) / sources.sizes
     return products, embedded.norm**2
-
-
-def _shortest(gram: Array) -> Array:
-    """The a in the simplex with the least a' gram a."""
-    scale = np.trace(gram) / len(gram)
-    if scale <= 0.0:  # all sources are the distribution itself
-        return np.full(len(gram), 1.0 / len(gram))
-    values, vectors = np.linalg.eigh(gram / scale)
-    factor = np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T
-    system = np.vstack([factor, np.ones(len(gram))])
-    solved, _ = nnls(system, np.append(np.zeros(len(gram)), 1.0))
-    mixture: Array = solved / solved.sum()
-    return mixture
