@@ -131,26 +131,30 @@ class GuaranteeSummary:
         """Whether no coverage bound says anything about a new source."""
         return min(self.miss_sample, self.miss_distribution) >= 1
 
-    def __str__(self) -> str:
-        sections = [
+    @property
+    def sections(self) -> list[tuple[str, list[str]]]:
+        """What is proved, what holds in the limit, what was measured: headings and sentences."""
+        found = [
             ("Proved for your data", self._proved()),
             ("Holds only in the limit of many sources", self._limit()),
             ("Measured, not proved", self._measured()),
             ("Where this fit departs from the theorems", list(self.caveats)),
         ]
+        return [(title, items) for title, items in found if items]
+
+    def __str__(self) -> str:
         parameters = f"nu = {self.nu:g}, gamma = {self.gamma:g}, delta = {self.delta:g}"
         lines = [
             f"Guarantees of the ball learned from M = {self.n_sources} sources ({parameters})",
             "Taken for granted: your sources and the new one are independent draws from one",
             "population of sources.",
         ]
-        for title, items in sections:
-            if items:
-                lines += ["", title]
-                lines += [
-                    textwrap.fill(item, 88, initial_indent="- ", subsequent_indent="  ")
-                    for item in items
-                ]
+        for title, items in self.sections:
+            lines += ["", title]
+            lines += [
+                textwrap.fill(item, 88, initial_indent="- ", subsequent_indent="  ")
+                for item in items
+            ]
         return "\n".join(lines)
 
     def _proved(self) -> list[str]:

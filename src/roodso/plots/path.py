@@ -17,6 +17,7 @@ import pandas as pd
 from roodso._typing import Progress
 from roodso.methods.base import DecisionMaker
 from roodso.model_selection import fit_grid, select
+from roodso.plots._axes import axes_or_new
 
 __all__ = ["RobustnessPathDisplay"]
 
@@ -32,7 +33,8 @@ class RobustnessPathDisplay:
     ----------
     table : DataFrame
         Indexed by the parameter's value: ``worst_case`` (certified, from all sources),
-        ``held_out_mean`` and ``held_out_worst`` (leave-one-source-out).
+        ``held_out_mean`` and ``held_out_worst`` (leave-one-source-out; absent with
+        ``held_out=False``).
     decisions : DataFrame
         Decisions from all sources, indexed by the same values.
     ax_ : matplotlib Axes
@@ -62,6 +64,7 @@ class RobustnessPathDisplay:
         *,
         parameter: str = "nu",
         values: Sequence[float] = _VALUES,
+        held_out: bool = True,
         n_jobs: int | None = 1,
         progress: Progress | None = None,
     ) -> Self:
@@ -76,23 +79,24 @@ class RobustnessPathDisplay:
         parameter : str, default="nu"
             Or "gamma", a rival's "radius": any numeric parameter.
         values : sequence of float
+        held_out : bool, default=True
+            Whether to leave sources out as well: one fit more for each source and value.
         n_jobs, progress
             As for `roodso.model_selection.select`.
         """
         grid = {parameter: list(values)}
-        found = select(model, grid, X, groups, refit=False, n_jobs=n_jobs, progress=progress)
         fitted = fit_grid(model, grid, X, groups)
         index = pd.Index(list(values), name=parameter)
-        columns = {
-            "worst_case": [each.objective_ for each in fitted],
-            "held_out_mean": found.cv_results_["mean"],
-            "held_out_worst": found.cv_results_["worst"],
-        }
+        columns: dict[str, Any] = {"worst_case": [each.objective_ for each in fitted]}
+        if held_out:
+            found = select(model, grid, X, groups, refit=False, n_jobs=n_jobs, progress=progress)
+            columns["held_out_mean"] = found.cv_results_["mean"]
+            columns["held_out_worst"] = found.cv_results_["worst"]
         decisions = [pd.Series(each.decision_) for each in fitted]
         return cls(pd.DataFrame(columns, index), pd.DataFrame(decisions).set_index(index))
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the three costs against the parameter.
+        """Draw the costs against the parameter.
 
         Parameters
         ----------
@@ -103,10 +107,7 @@ class RobustnessPathDisplay:
         -------
         self
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = axes_or_new(ax)
         values = np.asarray(self.table.index, dtype=float)
         labels = {
             "worst_case": ("certified worst case", ":"),
@@ -114,8 +115,9 @@ class RobustnessPathDisplay:
             "held_out_mean": ("mean over held-out sources", "--"),
         }
         for column, (label, style) in labels.items():
-            ax.plot(values, self.table[column], style, label=label)
-        ax.set(xlabel=str(self.table.index.name), ylabel="cost")
+            if column in self.table:
+                ax.plot(values, self.table[column], style, label=label)
+        ax.set(xlabel=str(self.table.index.name), ylabel="cost (negative: profit)")
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -1,6 +1,7 @@
 """Learners of uncertainty sets, and the set they hand to the solver."""
 
 from roodso.sets.ball import SupportMeasureBall
+from roodso.sets.nearest import nearest_mixture
 from roodso.sets.uncertainty import UncertaintySet
 
-__all__ = ["SupportMeasureBall", "UncertaintySet"]
+__all__ = ["SupportMeasureBall", "UncertaintySet", "nearest_mixture"]

@@ -1,0 +1,122 @@
+"""The pictures of the page, drawn by `roodso.plots` in the page's colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from roodso import plots
+from roodso.model_selection import Comparison
+from roodso.plots import RobustnessPathDisplay, SourceMap, WorstCaseColumn, WorstMixture
+from roodso.report.formats import Words, share
+from roodso.report.svg import as_svg, figure, palette
+
+__all__ = ["Picture", "costs", "mixture", "price", "source_map", "worst_case"]
+
+#: Inches; on a phone a point is then about a pixel.
+_WIDTH = 4.6
+#: Sources in the picture of costs.
+_ROWS = 60
+
+
+@dataclass(frozen=True)
+class Picture:
+    """SVG that is part of the page, and what is written below it."""
+
+    svg: Markup
+    caption: str
+
+
+def _picture(ax: Any, name: str, title: str, description: str, caption: str) -> Picture:
+    return Picture(Markup(as_svg(ax, name, title, description)), caption)
+
+
+def costs(comparison: Comparison) -> Picture:
+    """Costs by source, a dot a method."""
+    found = plots.costs_by_source(comparison, most=_ROWS)
+    left_out = len(comparison.costs) - len(found)
+    with palette():
+        ax = plots.plot_costs_by_source(found, figure(_WIDTH, 1.3 + 0.19 * len(found)))
+        best = found.mean().idxmin()
+        caption = "Each row is a source, decided for without its own data; left is better."
+        if left_out:
+            caption += f" {left_out} sources on which the methods differ least are not shown."
+        return _picture(
+            ax,
+            "costs",
+            "Mean cost of each method on each source held out",
+            f"A dot plot of {len(found)} sources and {found.shape[1]} methods. The lowest mean "
+            f"cost is that of {best}. The table below has the numbers.",
+            caption,
+        )
+
+
+def source_map(found: SourceMap, counts: Mapping[Any, int]) -> Picture:
+    """The sources around the centre of the ball."""
+    said = ", ".join(f"{count} {place}" for place, count in counts.items())
+    with palette():
+        ax = plots.plot_source_map(found, figure(_WIDTH, _WIDTH))
+        return _picture(
+            ax,
+            "map",
+            "Map of the sources around the centre of the set",
+            f"Of {len(found.table)} sources: {said}. The table below has the distances.",
+            "The circle is the set. Distances to its centre are exact; directions are the best "
+            f"that a plane can show (they keep {share(found.shown, 0)} of the squared distances).",
+        )
+
+
+def worst_case(column: WorstCaseColumn, place: int, decision: Any, words: Words) -> Picture:
+    """One column in the data and in the worst case."""
+    with palette():
+        ax = plots.plot_worst_case(column, figure(_WIDTH, 2.5), decision=decision)
+        return _picture(
+            ax,
+            f"column{place}",
+            f"{column.name}: all sources and the worst case",
+            f"Two histograms. The mean is {words.spoken(column.pooled_mean)} in all rows together "
+            f"and {words.spoken(column.worst_mean)} in the worst case.",
+            f"{column.name}: mean {words.spoken(column.pooled_mean)} in all rows together, "
+            f"{words.spoken(column.worst_mean)} in the worst case.",
+        )
+
+
+def mixture(found: WorstMixture) -> Picture:
+    """The mixture of sources nearest to the worst case."""
+    shown = min(int((found.weights > 0).sum()), 12)
+    heaviest = found.weights.idxmax()
+    with palette():
+        ax = plots.plot_worst_mixture(found, figure(_WIDTH, 0.8 + 0.24 * shown))
+        return _picture(
+            ax,
+            "mixture",
+            "The mixture of sources nearest to the worst case",
+            f"Bars for {shown} sources. The heaviest is {heaviest} with "
+            f"{share(found.weights.max(), 0)}.",
+            "Shares of the sources in the mixture that is nearest to the worst case.",
+        )
+
+
+def price(path: RobustnessPathDisplay) -> tuple[Picture, list[float]]:
+    """Costs along the parameter with a movable mark, and where each value lies in the drawing."""
+    values = [float(value) for value in path.table.index]
+    with palette():
+        ax = path.plot(figure(_WIDTH, 3.0)).ax_
+        ax.axvline(values[0], color="C1", linewidth=1.6, gid="mark")
+        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
+        picture = _picture(
+            ax,
+            "price",
+            f"Costs by {path.table.index.name}",
+            f"Lines over {len(values)} values of {path.table.index.name}; the certified worst "
+            f"case runs from {path.table['worst_case'].iloc[0]:.6g} to "
+            f"{path.table['worst_case'].iloc[-1]:.6g}. The table below has the numbers.",
+            "The vertical line marks the value chosen above.",
+        )
+        # Drawn: the layout is settled. The drawing's unit is a point, 72 to the inch.
+        scale = 72.0 / ax.figure.dpi
+        positions = [scale * float(ax.transData.transform((value, 0.0))[0]) for value in values]
+    return picture, positions
