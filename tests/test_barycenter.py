@@ -89,6 +89,7 @@ def test_the_atoms_are_a_fixed_point_where_the_tolerance_is_zero():
         Sources.from_data(tables), model.barycenter_, tol=0.0, max_iter=1
     )
     np.testing.assert_allclose(again.atoms, model.barycenter_, atol=1e-9)
+    assert again.objective == pytest.approx(objective(model.barycenter_, tables), rel=1e-9)
 
 
 @given(seed=st.integers(0, 10**6), shift=st.floats(-50, 50))
