@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-long lint format bench clean
+.PHONY: demo test test-long examples lint format bench clean
 
 demo: $(READY)
 	$(BIN)/roodso demo --force
@@ -13,6 +13,10 @@ test: $(READY)
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -n auto -m "slow or not slow"
+
+examples: $(READY)
+	$(BIN)/python examples/quickstart.py
+	MPLBACKEND=agg $(BIN)/python examples/plot_decision.py .venv/decision.png
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -25,6 +29,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/intersection.py
+	$(BIN)/python benchmarks/continuous.py
 
 # The interpreter is checked first: an old one fails late and obscurely.
 $(READY): pyproject.toml
