@@ -100,9 +100,9 @@ class IntersectionDRO(DecisionMaker):
     >>> from roodso.losses import Newsvendor
     >>> shops = make_newsvendor_sources(5, (30, 100), random_state=0)
     >>> loss = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
-    >>> model = IntersectionDRO(loss, radius=1.0, random_state=0).fit(shops)
+    >>> model = IntersectionDRO(loss, radius=1.2, random_state=0).fit(shops)
     >>> model.decision_.round(2).tolist()
-    [0.0, 0.0]
+    [2.34, 1.77]
     >>> model.solution_.status, model.solution_.gap < 1e-6
     ('optimal', True)
     """

@@ -87,6 +87,7 @@ class LinearPieces:
 @singledispatch
 def linear_pieces(problem: Problem) -> LinearPieces | None:
     """The pieces of a cost that is a maximum of functions affine in z and in xi; else None."""
+    del problem  # nothing is known of a loss in general
     return None
 
 
@@ -185,7 +186,7 @@ def solve_continuous(
     programme, mass, inside = _programme(problem, balls, pieces, rows, shift, unit)
     programme.solve(1e-9, options.time_limit)
     solved = time.perf_counter()
-    prices, constant, upper = _upper(problem, balls, pieces, rows, programme, shift, unit)
+    prices, constant, upper = _upper(problem, balls, pieces, rows, programme, unit)
     points, shares = _atoms(rows, programme.multipliers(mass), programme.multipliers(inside))
     n_known = len(balls.support)
     extended = replace(balls, support=np.vstack([balls.support, points]))
@@ -278,7 +279,6 @@ def _upper(
     pieces: LinearPieces,
     rows: _Rows,
     programme: ConicProgramme,
-    shift: float,
     unit: float,
 ) -> tuple[Prices, float, float]:
     """Prices in the user's units, the largest excess over all rows, and the bound they prove."""

@@ -1,10 +1,10 @@
-r"""How far the balls reach: the smallest common factor of the radii that leaves their intersection
-non-empty, and a distribution inside.
+r"""Whether the balls intersect, by which factor of the radii they would, and a distribution inside.
 
 .. math:: t^* = \min_{P \text{ on } v_1, \dots, v_L} \max_i W_1(P, \hat P_i) / \epsilon_i ,
 
 a linear programme of the same make as the worst case: its dual has no costs, and multipliers with
-:math:`\sum_i \lambda_i \epsilon_i = 1`. The intersection is empty exactly where t* > 1.
+:math:`\sum_i \lambda_i \epsilon_i = 1`. The intersection is empty exactly where t*
+exceeds 1.
 
 A ball of radius 0 holds one distribution, its source's own; all else is then settled by distances.
 """

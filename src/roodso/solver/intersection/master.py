@@ -51,6 +51,10 @@ _IDLE = 1e-11
 _PATIENCE = 8
 #: Rows are dropped only where many are idle: dropping costs a factorisation.
 _MANY = 1000
+#: Largest lambda_i eps_i, in units of the costs' range. Where P_0 is inside by a share of the radii,
+#: no optimum exceeds some multiple of that share's inverse; where it is not, as good as nothing can
+#: be gained by more, and the solver might call the programme unbounded for rounding.
+_STEEPEST = 1e5
 #: The row of cuts that belong to P_0 rather than to a point.
 _INNER = -1
 
@@ -199,7 +203,10 @@ class Master:
             entries.append((np.zeros(1, int), np.full(1, radius)))
         rows, values = (np.concatenate(part) for part in zip(*entries, strict=True))
         cost = np.zeros(1) if self.factor else np.full(1, radius)
-        self.lambdas[i] = self._add_columns(cost, lower=0.0, rows=[rows], values=[values])
+        steepest = _INF if self.factor else _STEEPEST / radius
+        self.lambdas[i] = self._add_columns(
+            cost, lower=0.0, upper=steepest, rows=[rows], values=[values]
+        )
         share = 1.0 / size
         self.first[i] = self._add_columns(
             np.full(size, share),

@@ -14,6 +14,7 @@ A ball of radius 0 holds its source's own distribution alone, so the programme i
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,9 @@ def solve_intersection(
         return solve_at_radius_zero(problem, balls, inner, options, start)
     started = time.perf_counter()
     pricing = Pricing(balls, options.n_jobs)
-    result = generate(problem, pricing, inner, options, start)
+    # Rounding that takes P_0 out of a ball would leave the master unbounded.
+    bounding = replace(inner, distances=np.minimum(inner.distances, balls.radii))
+    result = generate(problem, pricing, bounding, options, start)
     generated = time.perf_counter()
     prices, constant = result.prices, _constant(problem, pricing, result.prices)
     upper = _upper(balls, prices, constant)
