@@ -51,9 +51,9 @@ _IDLE = 1e-11
 _PATIENCE = 8
 #: Rows are dropped only where many are idle: dropping costs a factorisation.
 _MANY = 1000
-#: Largest lambda_i eps_i, in units of the costs' range. Where P_0 is inside by a share of the radii,
-#: no optimum exceeds some multiple of that share's inverse; where it is not, as good as nothing can
-#: be gained by more, and the solver might call the programme unbounded for rounding.
+#: Largest lambda_i eps_i, in units of the costs' range. Where P_0 is inside by a share of the
+#: radii, optima stay below some multiple of that share's inverse. Where it is on the boundary, the
+#: solver might call the programme unbounded for rounding.
 _STEEPEST = 1e5
 #: The row of cuts that belong to P_0 rather than to a point.
 _INNER = -1
