@@ -39,6 +39,9 @@ logger = logging.getLogger(__name__)
 _SEEDS, _FIRST_BALLS = 30, 2
 #: Gaps, in units of the costs' range, at which the worst case's distances are measured.
 _FIRST_STAGE, _NEXT_STAGE = 1e-2, 0.1
+#: Ways that an atom of the worst case gets per round and ball: it serves many samples, and all that
+#: are cheaper than those it has are worth having at once.
+_ARCS = 100
 #: Rounds that add nothing before the loop gives up: the linear solver's tolerance is reached.
 _STALLS = 3
 
@@ -238,8 +241,10 @@ class _Generation:
     def _grow(self, point: MasterPoint, excess: Excess, upper: float) -> int:
         """Add rows at the master's prices, and at those halfway between them and the best."""
         prices = point.prices
-        added = self._add(prices, excess, upper)
-        added += self.master.add_cuts(np.flatnonzero(point.weights), prices.z)
+        atoms = np.intersect1d(np.flatnonzero(point.weights), self.master.points)
+        added = self.master.add_cheaper_arcs(atoms, prices, _ARCS)
+        added += self._add(prices, excess, upper)
+        added += self.master.add_cuts(atoms, prices.z)
         self.master.add_inner_cut(prices.z)
         if prices is not self.best:
             middle = prices.halfway(self.best)

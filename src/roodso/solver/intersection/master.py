@@ -287,6 +287,24 @@ class Master:
         self.arcs.append(rows, ball=ball, point=points, sample=samples)
         return len(points)
 
+    def add_cheaper_arcs(self, points: IntArray, prices: Prices, count: int) -> int:
+        """Let points send mass wherever that is cheaper than all ways at hand, ``count`` at most.
+
+        The price of a way is s_ij + lambda_i |v_l - xi_ij|; the cheapest ones are added.
+        """
+        added = 0
+        for i in self.active:
+            reach = prices.multipliers[i] * self.pricing.distances(i)[points]
+            reach += prices.potentials[self.pricing.balls.rows[i]]
+            known = self.known[i][points]
+            at_hand = np.where(known, reach, np.inf).min(axis=1, initial=np.inf)
+            cheaper = ~known & (reach < at_hand[:, None] - 1e-9 * self.unit)
+            reach[~cheaper] = np.inf
+            best = np.argsort(reach, axis=1, kind="stable")[:, :count]
+            rows, ranks = np.nonzero(np.isfinite(np.take_along_axis(reach, best, axis=1)))
+            added += self.add_arcs(i, points[rows], best[rows, ranks])
+        return added
+
     def add_cuts(self, points: IntArray, z: Array) -> int:
         """Linearise the costs of points at z where that tells anything new."""
         points = points[np.isin(points, self.points)]
