@@ -48,7 +48,7 @@ _INF = highspy.kHighsInf
 #: Multipliers below this are the solver's rounding; those of cuts add up to one.
 _IDLE = 1e-11
 #: Rounds that a row may be without multiplier before it may be dropped.
-_PATIENCE = 8
+_PATIENCE = 3
 #: Rows are dropped only where many are idle: dropping costs a factorisation.
 _MANY = 1000
 #: Largest lambda_i eps_i, in units of the costs' range. Where P_0 is inside by a share of the
