@@ -320,6 +320,9 @@ def test_in_huge_balls_the_continuous_worst_case_is_a_corner_of_the_box():
     optimum = cp.Problem(cp.Minimize(worst)).solve(**ACCURATE)
     assert model.objective_ == pytest.approx(optimum, rel=1e-6)
     assert_certified_on_the_box(model, shops)
+    for order in (ends[0], ends[1]):  # too little, and too much, of everything
+        worst = model._problem.values(order, corners).max()
+        assert model.worst_case_cost(order).upper_bound == pytest.approx(worst, rel=1e-6)
 
 
 def test_the_continuous_worst_case_of_a_portfolio():
