@@ -196,7 +196,13 @@ class IntersectionDRO(DecisionMaker):
         check_jobs(self.n_jobs)
         check_seed(self.random_state)
 
-    def _fit(self, sources: Sources) -> None:
+    def _paper_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        if n_sources != 2:
+            return {}  # the paper calls tuning M radii prohibitive, and takes the heuristic
+        shares = [round(0.1 * k, 1) for k in range(11)]
+        return {"lambdas": [(a, b) for a in shares for b in (0.002, 0.005, 0.01, 0.02)]}
+
+    def _fit_prepared(self, sources: Sources, warm: Any = None) -> None:
         started = time.perf_counter()
         balls, pairwise = self._learn(sources)
         problem = self._bind(*data_box(balls.support))
