@@ -188,7 +188,8 @@ def test_side_constraints_hold(name):
     loss = Newsvendor(price=50, cost=20, A_ub=[[1.0, 1.0]], b_ub=[2.0])
     model = make(name, loss).fit(TABLES)
     assert model.decision_.sum() <= 2.0 + 1e-9
-    assert model.objective_ >= make(name, Newsvendor(price=50, cost=20)).fit(TABLES).objective_
+    free = make(name, Newsvendor(price=50, cost=20)).fit(TABLES)
+    assert model.objective_ >= free.objective_ - 1e-9  # where they do not bind, up to rounding
 
 
 @every_method
