@@ -17,7 +17,7 @@ LAYERS = [
     ("_typing", "exceptions"),
     ("_validation",),
     ("sources", "kernels"),
-    ("pairs", "datasets"),
+    ("pairs", "datasets", "transport"),
     ("embedding",),
     ("expansion", "herding", "support"),
     ("sets", "losses"),

@@ -7,7 +7,14 @@ from roodso.exceptions import (
     RooDSOWarning,
     SolverError,
 )
-from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO, WassersteinDRO
+from roodso.methods import (
+    SAA,
+    BarycenterSAA,
+    ConvexHullDRO,
+    IntersectionDRO,
+    RooDSO,
+    WassersteinDRO,
+)
 from roodso.portable import load
 
 __version__ = "0.1.0"
@@ -18,6 +25,7 @@ __all__ = [
     "ConvergenceWarning",
     "ConvexHullDRO",
     "DegenerateDataWarning",
+    "IntersectionDRO",
     "RooDSO",
     "RooDSOWarning",
     "SolverError",

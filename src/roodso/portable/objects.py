@@ -30,11 +30,19 @@ from roodso.expansion import KernelExpansion
 from roodso.kernels import Kernel, kernel_from_dict
 from roodso.losses import CVaRPortfolio, Loss, Newsvendor, Problem
 from roodso.losses.base import Origin
-from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO, WassersteinDRO
+from roodso.methods import (
+    SAA,
+    BarycenterSAA,
+    ConvexHullDRO,
+    IntersectionDRO,
+    RooDSO,
+    WassersteinDRO,
+)
 from roodso.methods.base import DecisionMaker
 from roodso.portable.values import ValueReader, ValueWriter, whole_number_below
 from roodso.sets import SupportMeasureBall, UncertaintySet
 from roodso.solver.continuous import BoxSearch
+from roodso.solver.intersection import Balls, Inner, IntersectionSolution
 from roodso.solver.rows import Programme
 from roodso.solver.solution import BoxBound, Solution, Witness
 from roodso.solver.wasserstein import WassersteinBall
@@ -46,6 +54,7 @@ __all__ = ["LEARNERS", "LOSSES", "METHODS", "RECORDS", "ObjectReader", "ObjectWr
 METHODS: tuple[type[DecisionMaker], ...] = (
     BarycenterSAA,
     ConvexHullDRO,
+    IntersectionDRO,
     RooDSO,
     SAA,
     WassersteinDRO,
@@ -58,8 +67,11 @@ LOSSES: tuple[type[Loss], ...] = (
 RECORDS: tuple[type, ...] = (
     BoxBound,
     BoxSearch,
+    Balls,
     Coordinates,
     Embedding,
+    Inner,
+    IntersectionSolution,
     KernelExpansion,
     KernelSpace,
     Programme,
