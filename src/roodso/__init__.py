@@ -5,6 +5,7 @@ from roodso.exceptions import (
     ConvergenceWarning,
     DegenerateDataWarning,
     RooDSOWarning,
+    SampleSizeWarning,
     SolverError,
 )
 from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO, WassersteinDRO
@@ -20,6 +21,7 @@ __all__ = [
     "DegenerateDataWarning",
     "RooDSO",
     "RooDSOWarning",
+    "SampleSizeWarning",
     "SolverError",
     "WassersteinDRO",
     "datasets",

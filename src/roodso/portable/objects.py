@@ -33,7 +33,7 @@ from roodso.losses.base import Origin
 from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO, WassersteinDRO
 from roodso.methods.base import DecisionMaker
 from roodso.portable.values import ValueReader, ValueWriter, whole_number_below
-from roodso.sets import SupportMeasureBall, UncertaintySet
+from roodso.sets import ConformalBall, SupportMeasureBall, UncertaintySet
 from roodso.solver.rows import Programme
 from roodso.solver.solution import Solution, Witness
 from roodso.solver.wasserstein import WassersteinBall
@@ -49,7 +49,7 @@ METHODS: tuple[type[DecisionMaker], ...] = (
     SAA,
     WassersteinDRO,
 )
-LEARNERS: tuple[type[BaseEstimator], ...] = (SupportMeasureBall,)
+LEARNERS: tuple[type[BaseEstimator], ...] = (ConformalBall, SupportMeasureBall)
 LOSSES: tuple[type[Loss], ...] = (
     CVaRPortfolio,
     Newsvendor,

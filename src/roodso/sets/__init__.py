@@ -1,6 +1,7 @@
 """Learners of uncertainty sets, and the set they hand to the solver."""
 
 from roodso.sets.ball import SupportMeasureBall
+from roodso.sets.conformal import ConformalBall
 from roodso.sets.uncertainty import UncertaintySet
 
-__all__ = ["SupportMeasureBall", "UncertaintySet"]
+__all__ = ["ConformalBall", "SupportMeasureBall", "UncertaintySet"]
