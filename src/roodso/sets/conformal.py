@@ -295,19 +295,15 @@ class ConformalBall(BallLearner):
         )
 
     def _warn_of_target_size(self, learned: UncertaintySet, squared: Array) -> None:
-        """Say where the promise does not hold for the target's size, and estimate what does.
-
-        E |mu_hat - c|^2 = |mu_P - c|^2 + (C - |mu_P|^2) / n, and (C - |mu_hat|^2) / (n - 1)
-        estimates the last term without bias.
-        """
+        """Say where the promise does not hold for the target's size, and roughly what is left."""
         sizes = learned.sources.sizes
         low, high = sizes.min() / _SIZE_FACTOR, sizes.max() * _SIZE_FACTOR
         if self.sampling_error is not None or self.target_size is None:
             return
         if low <= self.target_size <= high:
             return
-        noise = (learned.kernel.bound - np.diag(learned.gram)) / np.maximum(sizes - 1, 1)
-        moved = squared + noise * (sizes / self.target_size - 1.0)
+        bound = learned.kernel.bound
+        moved = expected_squared_distances(squared, learned.gram, sizes, self.target_size, bound)
         share = float((moved <= learned.radius**2)[self.calibration_].mean())
         warnings.warn(
             f"target_size={self.target_size} is far from the sources' sizes ({sizes.min()} to "
@@ -317,6 +313,18 @@ class ConformalBall(BallLearner):
             SampleSizeWarning,
             stacklevel=4,
         )
+
+
+def expected_squared_distances(
+    squared: Array, gram: Array, sizes: IntArray, target_size: int, bound: float
+) -> Array:
+    """Expected squared distances to a fixed centre, had each source ``target_size`` samples.
+
+    With n samples E |mu_hat - c|^2 = |mu_P - c|^2 + (C - |mu_P|^2) / n, and
+    (C - |mu_hat|^2) / (n - 1) estimates the last term without bias.
+    """
+    noise = (bound - np.diag(gram)) / np.maximum(sizes - 1, 1)
+    return squared + noise * (sizes / target_size - 1.0)
 
 
 def conformal_rank(n_calibration: int, nu: float) -> int:
