@@ -142,6 +142,7 @@ def test_the_smallest_number_of_sources_works_and_one_less_is_an_error_that_name
         ),
     ]
     for learner, least in cases:
+        assert learner.least_sources == least
         learner.fit(shops(least, 3))
         if least > 1:
             with pytest.raises(ValueError, match=rf"at least {least} sources"):
@@ -416,11 +417,11 @@ def test_a_target_of_another_size_is_warned_of_with_an_estimate_of_what_is_left(
 
 
 def test_distances_expected_at_another_size_are_the_mean_of_thinned_sources():
-    kernel, tables = ("rbf", 1.5), near_twins(4, (40, 60), np.random.default_rng(2))
+    kernel, tables = ("rbf", 1.5), near_twins(4, (4, 6), np.random.default_rng(2))
     K, eye, weights = reference.gram(kernel, tables), np.eye(4), np.array([0, 0, 0.5, 0.5])
     squared = np.array([reference.distance(K, row, weights) ** 2 for row in eye])
     sizes = np.array(list(map(len, tables)))
-    found = expected_squared_distances(squared, K, sizes, 8, 1.0)
+    found = expected_squared_distances(squared, K, sizes, 2, 1.0)
     rng = np.random.default_rng(3)
     for i in (0, 1):
         k = kernel_matrix(kernel, tables[i], tables[i])
@@ -428,7 +429,7 @@ def test_distances_expected_at_another_size_are_the_mean_of_thinned_sources():
             kernel_matrix(kernel, tables[i], tables[2]).mean(axis=1)
             + kernel_matrix(kernel, tables[i], tables[3]).mean(axis=1)
         ) / 2
-        draws = [rng.choice(sizes[i], 8, replace=False) for _ in range(4000)]
+        draws = [rng.choice(sizes[i], 2, replace=False) for _ in range(4000)]
         thinned = [
             k[np.ix_(rows, rows)].mean() - 2 * at_center[rows].mean() + weights @ K @ weights
             for rows in draws
@@ -526,6 +527,17 @@ def test_roodso_certifies_its_decision_over_the_set(learner):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_a_path_over_nu_gives_what_single_fits_give(method):
+    tables, nus = shops(), [0.15, 0.3, 0.4]
+    model = RooDSO(LOSS, uncertainty_set=ball(0.2, method), n_support=20, random_state=0)
+    for nu, along in zip(nus, model.path(tables, nus), strict=True):
+        single = clone(model).set_params(uncertainty_set__nu=nu).fit(tables)
+        assert along.uncertainty_set.nu == nu
+        assert along.uncertainty_set_.radius == single.uncertainty_set_.radius
+        assert along.objective_ == pytest.approx(single.objective_, rel=2e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_the_set_contains_what_predict_says(method):
     fitted = ball(method=method).fit(shops())
     fresh = shops(30, seed=8)
@@ -617,6 +629,23 @@ def test_identical_sources_give_a_set_that_holds_them():
         fitted = ball(method=method).fit([table] * 12)
         assert fitted.radius_ < 1e-6
         assert fitted.predict([table]).tolist() == [1]
+
+
+def test_the_statement_says_what_is_proved_and_of_what():
+    plain, wide = ball(nu=0.3).fit(shops()), ball(nu=0.3, sampling_error=0.1).fit(shops())
+    assert f"{plain.promise_:.3g}" in plain.statement()
+    assert "empirical distribution" in plain.statement()
+    assert "(8 to 12)" in plain.statement()
+    assert f"{wide.promise_:.3g}" in wide.statement()
+    assert "empirical" not in wide.statement()
+    assert "8 to 12" not in wide.statement()
+
+
+def test_a_set_that_holds_everything_says_so():
+    assert "no news" not in ball().fit(shops()).statement()
+    everything = ball(sampling_error=1e-9).fit(shops(20, 2))
+    assert "contains every distribution: this is no news" in everything.statement()
+    assert everything.predict([np.full((1, 2), 1e6)])[0] == 1
 
 
 # --- Long forms -------------------------------------------------------------------------------

@@ -57,11 +57,13 @@ distributions on finitely many points contains a continuous P.
 from __future__ import annotations
 
 import sys
+import textwrap
 import warnings
 from bisect import bisect_left
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array, BoolArray, IntArray
 from roodso._validation import check_choice, check_integer, check_real
@@ -178,6 +180,11 @@ class ConformalBall(BallLearner):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @property
+    def least_sources(self) -> int:
+        """The smallest number of sources that these parameters allow."""
+        return bisect_left(range(sys.maxsize), True, key=self._enough)
+
     def validate(self) -> None:
         """Check the parameters; `fit` calls this before any work."""
         check_real(self.nu, "nu", low=0.0, high=1.0, low_open=True, high_open=True)
@@ -239,6 +246,42 @@ class ConformalBall(BallLearner):
         self._warn_of_target_size(learned, squared)
         return self._keep(learned, np.sqrt(squared))
 
+    def statement(self) -> str:
+        """What is proved for this fitted set, and what is not, in plain words.
+
+        Examples
+        --------
+        >>> from roodso.datasets import make_newsvendor_sources
+        >>> shops = make_newsvendor_sources(20, (30, 50), random_state=0)
+        >>> print(ConformalBall(nu=0.2).fit(shops).statement())
+        Proved: the set contains the empirical distribution of a new source, drawn and sampled like
+        your 20, with probability at least 0.818. The probability is over all draws together:
+        sources, samples, split and target; 10 of the sources calibrate.
+        Not promised: the same for a target that is not drawn like your sources, or whose number of
+        samples is not (30 to 50); nor that the worst-case cost bounds the true one.
+        """
+        check_is_fitted(self, "uncertainty_set_")
+        learned = self.uncertainty_set_
+        sizes = learned.sources.sizes
+        what, size = "distribution of a new source, drawn like", ""
+        if self.sampling_error is None:
+            what = "empirical distribution of a new source, drawn and sampled like"
+            size = f", or whose number of samples is not ({sizes.min()} to {sizes.max()})"
+        proved = (
+            f"Proved: the set contains the {what} your {len(sizes)}, with probability at least "
+            f"{self.promise_:.3g}. The probability is over all draws together: sources, samples, "
+            f"split and target; {self.calibration_.sum()} of the sources calibrate."
+        )
+        not_promised = (
+            f"Not promised: the same for a target that is not drawn like your sources{size}; nor "
+            "that the worst-case cost bounds the true one."
+        )
+        told = [proved, not_promised]
+        # |mu_P - c|^2 <= C + |c|^2 for any P, as kernels are not negative.
+        if self.radius_**2 >= learned.kernel.bound + float(learned.anchor_gram[0, 0]):
+            told.append("The set is so large that it contains every distribution: this is no news.")
+        return "\n".join(textwrap.fill(text, 92) for text in told)
+
     def _scores(self, gram: Array, center_gram: Array, training: BoolArray) -> tuple[Array, Array]:
         """Weights of the centre, and the score of each calibration source."""
         nu = self.nu if self.center_nu is None else float(self.center_nu)
@@ -284,14 +327,13 @@ class ConformalBall(BallLearner):
 
     def _too_few(self, n_sources: int) -> str:
         numbers = range(sys.maxsize)
-        least = bisect_left(numbers, True, key=self._enough)
         needed = bisect_left(numbers, True, key=lambda m: conformal_rank(m, self.nu) <= m)
         m = n_sources - self._n_training(n_sources)
         allowed = f", which allow nu >= {1 / (m + 1):.3g}" if m > 0 else ""
         return (
-            f"nu={self.nu:g} needs {needed} calibration source(s), so at least {least} sources "
-            f"with training_share={self._share:g}; got {n_sources} source(s), {m} of them for "
-            f"calibration{allowed}"
+            f"nu={self.nu:g} needs {needed} calibration source(s), so at least "
+            f"{self.least_sources} sources with training_share={self._share:g}; got {n_sources} "
+            f"source(s), {m} of them for calibration{allowed}"
         )
 
     def _warn_of_target_size(self, learned: UncertaintySet, squared: Array) -> None:
