@@ -609,7 +609,7 @@ def test_a_model_with_the_ball_comes_back_from_a_portable_file(method, tmp_path)
         ({"sampling_error": 1}, ValueError, "sampling_error must be"),
         ({"target_size": 0}, ValueError, "target_size must be"),
         ({"target_size": 2.5}, TypeError, "target_size must be"),
-        ({"random_state": -1}, ValueError, "random_state must be"),
+        ({"random_state": -1}, (TypeError, ValueError), "random_state must be"),
         ({"bandwidth": -1.0}, ValueError, "bandwidth must be"),
         ({"kernel": "linear"}, ValueError, "kernel must be"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be"),

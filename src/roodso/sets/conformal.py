@@ -221,6 +221,7 @@ class ConformalBall(BallLearner):
         ``gram`` replaces the embedding's Gram matrix for the centre. Scores are always distances of
         the sources as they are, so the promise stands.
         """
+        self.validate()
         sources = embedding.sources
         training = self._training(sources)
         calibration = ~training
