@@ -178,7 +178,8 @@ def test_calibration_sources_change_neither_kernel_nor_centre(scale):
     for name in ("shift", "scale"):
         one, other = (getattr(b.uncertainty_set_.space.coordinates, name) for b in (fitted, again))
         assert np.array_equal(one, other)
-    assert np.array_equal(fitted.weights_, again.weights_)
+    # Up to rounding: how kernel values are summed depends on where tiles end.
+    np.testing.assert_allclose(again.weights_, fitted.weights_, rtol=0, atol=1e-12)
     assert again.radius_ > fitted.radius_
 
 
