@@ -1,10 +1,14 @@
-"""The paper's generator: sizes, seeds, and the laws of means, angles and factors."""
+"""Generated sources follow the laws that are documented; sizes and seeds do what they say."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from roodso.datasets import make_newsvendor_sources
+from roodso.datasets import (
+    make_heavy_tailed_sources,
+    make_multimodal_sources,
+    make_newsvendor_sources,
+)
 
 NOMINAL = np.array([[0.01, 0.008], [0.008, 0.01]])  # paper, section 4.1.1
 
@@ -75,3 +79,71 @@ def test_means_angles_and_factors_follow_their_laws():
 def test_bad_input_says_what_is_accepted(arguments, error, message):
     with pytest.raises(error, match=message):
         make_newsvendor_sources(**arguments)
+
+
+# --- Beyond the paper -------------------------------------------------------------------------
+
+
+def moments(make, n_sources=400, size=2000, **options):
+    sources = make(n_sources, size, random_state=0, **options)
+    return np.array([s.mean(axis=0) for s in sources]), np.array([np.cov(s.T) for s in sources])
+
+
+@pytest.mark.parametrize("make", [make_heavy_tailed_sources, make_multimodal_sources])
+def test_the_others_take_sizes_and_seeds_alike(make):
+    first, again, other = (make(4, (5, 9), random_state=seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(first[0], other[0])
+    assert {len(source) for source in make(60, (3, 5), random_state=0)} == {3, 4, 5}
+
+
+def test_heavy_tails_are_those_of_the_t_distribution():
+    """|x - mean|^2 in the shape's own metric, halved, is F distributed with (2, df) degrees."""
+    sources = make_heavy_tailed_sources(40, 1000, degrees=4.0, random_state=0)
+    squared = []
+    for source in sources:
+        centered = source - np.median(source, axis=0)
+        shape = np.cov(source.T) * (4.0 - 2.0) / 4.0
+        squared.append(np.einsum("ni,ij,nj->n", centered, np.linalg.inv(shape), centered))
+    pooled = np.concatenate(squared) / 2
+    for share in (0.5, 0.9, 0.99):
+        expected = stats.f(2, 4).ppf(share)
+        assert np.quantile(pooled, share) == pytest.approx(expected, rel=0.1)
+
+
+def test_heavy_tailed_demand_is_never_negative():
+    pooled = np.vstack(make_heavy_tailed_sources(50, 500, degrees=1.0, random_state=0))
+    assert pooled.min() == 0.0
+
+
+def test_multimodal_sources_have_more_spread_than_one_mode_has():
+    """Var = mean within + between: three means uniform on [1, 3] with uniform weights.
+
+    With weights w uniform on the simplex of K, E sum_k w_k^2 = 2 / (K + 1), so the variance between
+    modes has mean (1 - 2 / (K + 1)) (2^2 / 12) = 1/6 for K = 3; within it is 1.25 * 0.01.
+    """
+    _, covariances = moments(make_multimodal_sources, n_sources=1500, size=200)
+    expected = 1 / 6 + 1.25 * 0.01
+    assert covariances[:, 0, 0].mean() == pytest.approx(expected, rel=0.06)
+
+
+def test_one_mode_is_the_papers_law():
+    means, covariances = moments(make_multimodal_sources, n_modes=1)
+    reference = moments(make_newsvendor_sources)
+    assert stats.ks_2samp(means[:, 0], reference[0][:, 0]).pvalue > 0.01
+    traces = [np.trace(c, axis1=1, axis2=2) for c in (covariances, reference[1])]
+    assert stats.ks_2samp(*traces).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (make_heavy_tailed_sources, {"degrees": 0.0}, "degrees"),
+        (make_multimodal_sources, {"n_modes": 0}, "n_modes"),
+        (make_heavy_tailed_sources, {"n_sources": 0}, "n_sources"),
+        (make_multimodal_sources, {"n_samples": (5, 4)}, "n_samples"),
+    ],
+)
+def test_bad_arguments_of_the_others_are_named(make, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options)

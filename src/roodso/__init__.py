@@ -5,6 +5,7 @@ from roodso.exceptions import (
     ConvergenceWarning,
     DegenerateDataWarning,
     RooDSOWarning,
+    SampleSizeWarning,
     SolverError,
 )
 from roodso.methods import (
@@ -28,6 +29,7 @@ __all__ = [
     "IntersectionDRO",
     "RooDSO",
     "RooDSOWarning",
+    "SampleSizeWarning",
     "SolverError",
     "WassersteinDRO",
     "datasets",

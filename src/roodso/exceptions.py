@@ -6,7 +6,13 @@ done. What can go wrong later has a class here.
 
 from __future__ import annotations
 
-__all__ = ["ConvergenceWarning", "DegenerateDataWarning", "RooDSOWarning", "SolverError"]
+__all__ = [
+    "ConvergenceWarning",
+    "DegenerateDataWarning",
+    "RooDSOWarning",
+    "SampleSizeWarning",
+    "SolverError",
+]
 
 
 class SolverError(RuntimeError):
@@ -38,3 +44,7 @@ class ConvergenceWarning(RooDSOWarning):
 
 class DegenerateDataWarning(RooDSOWarning):
     """The data leave something undefined (one source, no spread); a stated default was used."""
+
+
+class SampleSizeWarning(RooDSOWarning):
+    """The target's number of samples is far from the sources', so the promise is not for it."""

@@ -1,6 +1,15 @@
-"""Data to try things on: the paper's generator, and a bakery chain's real demand."""
+"""Data to try things on: the paper's generator, two harder ones, and a bakery chain's demand."""
 
 from roodso.datasets.bakery import load_bakery
-from roodso.datasets.generators import make_newsvendor_sources
+from roodso.datasets.generators import (
+    make_heavy_tailed_sources,
+    make_multimodal_sources,
+    make_newsvendor_sources,
+)
 
-__all__ = ["load_bakery", "make_newsvendor_sources"]
+__all__ = [
+    "load_bakery",
+    "make_heavy_tailed_sources",
+    "make_multimodal_sources",
+    "make_newsvendor_sources",
+]

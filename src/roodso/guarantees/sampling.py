@@ -56,6 +56,7 @@ import numpy as np
 
 from roodso._typing import Array
 from roodso._validation import check_integer, check_real
+from roodso.sets.conformal import sampling_error_bound
 from roodso.sets.mixtures import largest_mixture
 
 __all__ = [
@@ -140,7 +141,7 @@ def embedding_bound(n: int, delta: float, C: float = 1.0) -> float:
     """
     _check_n_c(n, C)
     _check_delta(delta)
-    return math.sqrt(C / n) * (1 + math.sqrt(2 * math.log(1 / delta)))
+    return float(sampling_error_bound(n, delta, C))
 
 
 def effective_size(sizes: Any) -> float:

@@ -221,7 +221,8 @@ class RooDSO(DecisionMaker):
     def path(self, X: Any, nus: Sequence[float], groups: Any = None) -> list[RooDSO]:
         """Fit one model per nu, sharing one pass over kernel values and warm starts.
 
-        Each model is what `fit` with that nu would give, up to ``tol``.
+        Where ``uncertainty_set`` is given, the nu is its own. Each model is what `fit` with that nu
+        would give, up to ``tol``.
 
         Parameters
         ----------
@@ -243,9 +244,12 @@ class RooDSO(DecisionMaker):
         >>> [m.nu for m in model.path(shops, nus=[0.1, 0.5])]
         [0.1, 0.5]
         """
-        if self.uncertainty_set is not None:
-            raise ValueError("path varies nu of the ball, so uncertainty_set must be None")
-        models = [clone(self).set_params(nu=nu) for nu in nus]
+        name = "nu" if self.uncertainty_set is None else "uncertainty_set__nu"
+        if name not in self.get_params():
+            raise ValueError(
+                f"path varies nu, which the uncertainty_set does not have: {self.uncertainty_set!r}"
+            )
+        models = [clone(self).set_params(**{name: nu}) for nu in nus]
         for model in models:
             model._validate()
         prepared: _Prepared | None = None

@@ -1,7 +1,8 @@
 """Learners of uncertainty sets, and the set they hand to the solver."""
 
 from roodso.sets.ball import SupportMeasureBall
+from roodso.sets.conformal import ConformalBall
 from roodso.sets.nearest import nearest_mixture
 from roodso.sets.uncertainty import UncertaintySet
 
-__all__ = ["SupportMeasureBall", "UncertaintySet", "nearest_mixture"]
+__all__ = ["ConformalBall", "SupportMeasureBall", "UncertaintySet", "nearest_mixture"]

@@ -16,21 +16,16 @@ D. It takes the larger set, and at least a share 1 - nu of the sources lies insi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from roodso._typing import Array, BoolArray, IntArray
-from roodso._validation import check_jobs, check_real, check_seed
-from roodso.embedding import Coordinates, Embedding, KernelSpace
-from roodso.kernels import as_kernel, median_bandwidth
+from roodso._typing import Array, BoolArray
+from roodso._validation import check_real
+from roodso.embedding import Embedding
+from roodso.sets.base import BallLearner
 from roodso.sets.quadratic import best_mixture
 from roodso.sets.uncertainty import UncertaintySet
-from roodso.sources import Sources, is_stacked
 
 __all__ = ["SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
 
@@ -38,7 +33,7 @@ __all__ = ["SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
 _ALPHA_TOLERANCE = 1e-7
 
 
-class SupportMeasureBall(OutlierMixin, BaseEstimator):
+class SupportMeasureBall(BallLearner):
     """The paper's uncertainty set, and a detector of anomalous groups.
 
     Parameters
@@ -89,17 +84,7 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
     [1, -1]
     """
 
-    __metadata_request__fit = {"groups": True}
-
-    # All that fitting sets: what a portable file keeps.
-    uncertainty_set_: UncertaintySet
-    weights_: Array
-    distances_: Array
-    radius_: float
-    offset_: float
-    labels_: tuple[Hashable, ...]
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[np.object_]
+    # What fitting sets besides: see `BallLearner`.
     support_measures_: BoolArray
     exterior_: BoolArray
     boundary_: BoolArray
@@ -123,57 +108,11 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: None = None, groups: Any = None) -> SupportMeasureBall:
-        """Learn the ball from samples of M sources.
-
-        Parameters
-        ----------
-        X : (N, d) array or DataFrame, or mapping or sequence of (n_i, d) tables
-        y : ignored
-        groups : sequence of length N
-            The source of each row, where ``X`` is stacked.
-        """
-        self.validate()
-        sources = Sources.from_data(X, groups)
-        space = self.kernel_space(sources, np.random.default_rng(self.random_state))
-        none = np.empty((0, sources.n_columns))
-        embedding = Embedding.compute(space, sources, none, n_jobs=check_jobs(self.n_jobs))
-        self.learn(embedding)
-        return self
-
     def validate(self) -> None:
         """Check the parameters; `fit` calls this before any work."""
         check_real(self.nu, "nu", low=0.0, high=1.0, low_open=True)
         check_real(self.gamma, "gamma", low=0.0)
-        kernel = as_kernel(self.kernel)
-        if not isinstance(self.scale, (bool, np.bool_)):
-            raise TypeError(f"scale must be True or False, got {self.scale!r}")
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth != "median":
-                raise ValueError(
-                    f"bandwidth must be a positive number or 'median', got {self.bandwidth!r}"
-                )
-        else:
-            check_real(self.bandwidth, "bandwidth", low=0.0, low_open=True, instead="'median'")
-            if None not in kernel.bandwidths:
-                raise ValueError(
-                    f"bandwidth={self.bandwidth!r} conflicts with the kernel object's own "
-                    f"bandwidths {kernel.bandwidths}: give it in one place"
-                )
-        check_seed(self.random_state)
-        check_jobs(self.n_jobs)
-
-    def kernel_space(self, sources: Sources, random_state: np.random.Generator) -> KernelSpace:
-        """The kernel with its bandwidth, and the coordinates it works in."""
-        coordinates = Coordinates.from_samples(sources.samples, standardize=bool(self.scale))
-        kernel = as_kernel(self.kernel)
-        if None in kernel.bandwidths:
-            if self.bandwidth == "median":
-                sigma = median_bandwidth(coordinates(sources.samples), random_state)
-            else:
-                sigma = float(self.bandwidth)
-            kernel = kernel.with_bandwidth(sigma)
-        return KernelSpace(kernel, coordinates)
+        super().validate()
 
     def learn(self, embedding: Embedding, gram: Array | None = None) -> UncertaintySet:
         """Learn the ball from an embedding; a path over nu or gamma shares one embedding.
@@ -194,7 +133,7 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
         sources = embedding.sources
         alpha = solve_dual(gram, self.nu)
         squared = squared_distances_to_center(gram, alpha)
-        self.uncertainty_set_ = UncertaintySet.ball(
+        learned = UncertaintySet.ball(
             alpha,
             squared_radius(squared, self.nu),
             self.gamma,
@@ -202,78 +141,11 @@ class SupportMeasureBall(OutlierMixin, BaseEstimator):
             sources,
             embedding.gram,
         )
-        self.weights_ = alpha
-        self.distances_ = np.sqrt(squared)
-        self.radius_ = self.uncertainty_set_.radius
-        self.offset_ = -self.radius_
-        self.labels_ = sources.labels
-        self.n_features_in_ = sources.n_columns
-        if sources.names is not None:
-            self.feature_names_in_ = np.asarray(sources.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
         bound = 1.0 / (sources.n_sources * self.nu)
         self.support_measures_ = alpha > _ALPHA_TOLERANCE * min(bound, 1.0)
         self.exterior_ = alpha >= (1 - _ALPHA_TOLERANCE) * bound
         self.boundary_ = self.support_measures_ & ~self.exterior_
-        return self.uncertainty_set_
-
-    def distance(self, samples: Any) -> float | Array:
-        """Distance in the RKHS from empirical embeddings to the centre.
-
-        Parameters
-        ----------
-        samples : (n, d) array or DataFrame, or mapping or sequence of such tables
-
-        Returns
-        -------
-        float or ndarray of shape (number of tables,)
-            A number for one table; for a mapping in its own order.
-        """
-        squared = self._squared_distances(samples, "samples")
-        return float(np.sqrt(squared[0])) if _is_one_table(samples) else np.sqrt(squared)
-
-    def score_samples(self, X: Any) -> Array:
-        """Minus the distance to the centre of each table of ``X``; higher is more ordinary."""
-        return -np.sqrt(self._squared_distances(X, "X"))
-
-    def decision_function(self, X: Any) -> Array:
-        """Radius minus distance, for each table of ``X``; negative outside."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> IntArray:
-        """1 for each table of ``X`` whose empirical distribution lies in the set, -1 for others."""
-        squared = self._squared_distances(X, "X")
-        return np.where(self.uncertainty_set_.admits(squared), 1, -1)
-
-    def fit_predict(self, X: Any, y: None = None, groups: Any = None) -> IntArray:
-        """Fit, and say of each source whether it lies in the set (1) or not (-1)."""
-        self.fit(X, groups=groups)
-        return np.where(self.uncertainty_set_.admits(self.distances_**2), 1, -1)
-
-    def _squared_distances(self, X: Any, name: str) -> Array:
-        check_is_fitted(self, "uncertainty_set_")
-        distance = self.uncertainty_set_.squared_distance
-        return np.array([distance(table, where) for where, table in _tables(X, name)])
-
-
-def _is_one_table(X: Any) -> bool:
-    return is_stacked(X) and np.ndim(X) < 3
-
-
-def _tables(X: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Each table of samples, with what to call it in messages."""
-    if _is_one_table(X):
-        yield name, X
-    elif isinstance(X, Mapping):
-        yield from ((f"source {label!r} of {name}", table) for label, table in X.items())
-    elif isinstance(X, Sequence | np.ndarray) and not isinstance(X, str | bytes):
-        yield from ((f"{name}[{i}]", table) for i, table in enumerate(X))
-    else:
-        raise TypeError(
-            f"{name} must be a table (array or DataFrame), or a mapping or sequence of tables, "
-            f"got {type(X).__name__}"
-        )
+        return self._keep(learned, np.sqrt(squared))
 
 
 def squared_distances_to_center(gram: Array, alpha: Array) -> Array:

@@ -1,0 +1,188 @@
+"""What the learners of balls share: the kernel they learn in, and what a fitted ball answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from roodso._typing import Array, IntArray
+from roodso._validation import check_jobs, check_real, check_seed
+from roodso.embedding import Coordinates, Embedding, KernelSpace
+from roodso.kernels import as_kernel, median_bandwidth
+from roodso.sets.uncertainty import UncertaintySet
+from roodso.sources import Sources, is_stacked
+
+__all__ = ["BallLearner"]
+
+
+class BallLearner(OutlierMixin, BaseEstimator, ABC):
+    """Base of the learners whose set is one ball: detectors of anomalous groups.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (M,)
+        alpha, by source in order of first appearance.
+    radius_ : float
+    distances_ : ndarray of shape (M,)
+        Distance of each source to the centre.
+    labels_ : tuple of length M
+        Names of the sources.
+    uncertainty_set_ : UncertaintySet
+    offset_ : float
+        ``-radius_``, so that ``decision_function = score_samples - offset_``.
+    """
+
+    __metadata_request__fit = {"groups": True}
+
+    kernel: Any
+    bandwidth: float | str
+    scale: bool
+    random_state: Any
+    n_jobs: int | None
+
+    # All that fitting sets: what a portable file keeps.
+    uncertainty_set_: UncertaintySet
+    weights_: Array
+    distances_: Array
+    radius_: float
+    offset_: float
+    labels_: tuple[Hashable, ...]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+
+    def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:
+        """Learn the ball from samples of M sources.
+
+        Parameters
+        ----------
+        X : (N, d) array or DataFrame, or mapping or sequence of (n_i, d) tables
+        y : ignored
+        groups : sequence of length N
+            The source of each row, where ``X`` is stacked.
+        """
+        self.validate()
+        sources = Sources.from_data(X, groups)
+        space = self.kernel_space(sources, np.random.default_rng(self.random_state))
+        none = np.empty((0, sources.n_columns))
+        embedding = Embedding.compute(space, sources, none, n_jobs=check_jobs(self.n_jobs))
+        self.learn(embedding)
+        return self
+
+    def validate(self) -> None:
+        """Check the parameters; `fit` calls this before any work."""
+        kernel = as_kernel(self.kernel)
+        if not isinstance(self.scale, (bool, np.bool_)):
+            raise TypeError(f"scale must be True or False, got {self.scale!r}")
+        if isinstance(self.bandwidth, str):
+            if self.bandwidth != "median":
+                raise ValueError(
+                    f"bandwidth must be a positive number or 'median', got {self.bandwidth!r}"
+                )
+        else:
+            check_real(self.bandwidth, "bandwidth", low=0.0, low_open=True, instead="'median'")
+            if None not in kernel.bandwidths:
+                raise ValueError(
+                    f"bandwidth={self.bandwidth!r} conflicts with the kernel object's own "
+                    f"bandwidths {kernel.bandwidths}: give it in one place"
+                )
+        check_seed(self.random_state)
+        check_jobs(self.n_jobs)
+
+    def kernel_space(self, sources: Sources, random_state: np.random.Generator) -> KernelSpace:
+        """The kernel with its bandwidth, and the coordinates it works in."""
+        samples = self._kernel_samples(sources)
+        coordinates = Coordinates.from_samples(samples, standardize=bool(self.scale))
+        kernel = as_kernel(self.kernel)
+        if None in kernel.bandwidths:
+            if self.bandwidth == "median":
+                sigma = median_bandwidth(coordinates(samples), random_state)
+            else:
+                sigma = float(self.bandwidth)
+            kernel = kernel.with_bandwidth(sigma)
+        return KernelSpace(kernel, coordinates)
+
+    def _kernel_samples(self, sources: Sources) -> Array:
+        """The samples from which bandwidth and scale may be learned."""
+        return sources.samples
+
+    @abstractmethod
+    def learn(self, embedding: Embedding, gram: Array | None = None) -> UncertaintySet:
+        """Learn the set from an embedding, or with its centre from another Gram matrix."""
+
+    def _keep(self, learned: UncertaintySet, distances: Array) -> UncertaintySet:
+        """Set the results that all balls have."""
+        self.uncertainty_set_ = learned
+        self.weights_ = learned.weights
+        self.distances_ = distances
+        self.radius_ = learned.radius
+        self.offset_ = -self.radius_
+        self.labels_ = learned.labels
+        self.n_features_in_ = learned.sources.n_columns
+        if learned.sources.names is not None:
+            self.feature_names_in_ = np.asarray(learned.sources.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+        return learned
+
+    def distance(self, samples: Any) -> float | Array:
+        """Distance in the RKHS from empirical embeddings to the centre.
+
+        Parameters
+        ----------
+        samples : (n, d) array or DataFrame, or mapping or sequence of such tables
+
+        Returns
+        -------
+        float or ndarray of shape (number of tables,)
+            A number for one table; for a mapping in its own order.
+        """
+        squared = self._squared_distances(samples, "samples")
+        return float(np.sqrt(squared[0])) if _is_one_table(samples) else np.sqrt(squared)
+
+    def score_samples(self, X: Any) -> Array:
+        """Minus the distance to the centre of each table of ``X``; higher is more ordinary."""
+        return -np.sqrt(self._squared_distances(X, "X"))
+
+    def decision_function(self, X: Any) -> Array:
+        """Radius minus distance, for each table of ``X``; negative outside."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> IntArray:
+        """1 for each table of ``X`` whose empirical distribution lies in the set, -1 for others."""
+        squared = self._squared_distances(X, "X")
+        return np.where(self.uncertainty_set_.admits(squared), 1, -1)
+
+    def fit_predict(self, X: Any, y: None = None, groups: Any = None) -> IntArray:
+        """Fit, and say of each source whether it lies in the set (1) or not (-1)."""
+        self.fit(X, groups=groups)
+        return np.where(self.uncertainty_set_.admits(self.distances_**2), 1, -1)
+
+    def _squared_distances(self, X: Any, name: str) -> Array:
+        check_is_fitted(self, "uncertainty_set_")
+        distance = self.uncertainty_set_.squared_distance
+        return np.array([distance(table, where) for where, table in _tables(X, name)])
+
+
+def _is_one_table(X: Any) -> bool:
+    return is_stacked(X) and np.ndim(X) < 3
+
+
+def _tables(X: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Each table of samples, with what to call it in messages."""
+    if _is_one_table(X):
+        yield name, X
+    elif isinstance(X, Mapping):
+        yield from ((f"source {label!r} of {name}", table) for label, table in X.items())
+    elif isinstance(X, Sequence | np.ndarray) and not isinstance(X, str | bytes):
+        yield from ((f"{name}[{i}]", table) for i, table in enumerate(X))
+    else:
+        raise TypeError(
+            f"{name} must be a table (array or DataFrame), or a mapping or sequence of tables, "
+            f"got {type(X).__name__}"
+        )
