@@ -119,6 +119,13 @@ class Problem(ABC):
     def slopes(self, z: Array, xi: Array) -> Array:
         """A subgradient in z for each row of ``xi``: (n, len(z))."""
 
+    def slopes_in_xi(self, z: Array, xi: Array) -> Array | None:
+        """A gradient in xi, wherever f has one, for each row: (n, d). None where it is not known.
+
+        At a kink any slope between those of both sides will do.
+        """
+        return None
+
     def mean_slope(self, z: Array, xi: Array, weights: Array) -> Array:
         """sum_l weights_l slopes(z, xi_l), for (n,) or (n, K) weights: (len(z),) or (K, len(z))."""
         return weights.T @ self.slopes(z, xi)

@@ -182,6 +182,9 @@ class NewsvendorProblem(Problem):
     def slopes(self, z: Array, xi: Array) -> Array:
         return self.terms.slope + self.terms.kink * (z > xi)
 
+    def slopes_in_xi(self, z: Array, xi: Array) -> Array:
+        return self.terms.b - self.terms.kink * (z > xi)
+
     def mean_slope(self, z: Array, xi: Array, weights: Array) -> Array:
         over = weights.T @ (z > xi)  # (d,) or (K, d)
         total = weights.sum(axis=0)

@@ -115,6 +115,10 @@ class CVaRProblem(Problem):
         factor = self.aversion / self.tail * beyond
         return np.column_stack([-xi * (1.0 + factor)[:, None], self.aversion - factor])
 
+    def slopes_in_xi(self, z: Array, xi: Array) -> Array:
+        beyond = -(xi @ z[:-1]) > z[-1]
+        return np.multiply.outer(-(1.0 + self.aversion / self.tail * beyond), z[:-1])
+
     def complete(self, x: Array, xi: Array, weights: Array) -> Array:
         tau = weighted_quantile(-(xi @ x), weights, 1.0 - self.tail)
         return np.append(x, tau)

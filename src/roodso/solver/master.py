@@ -29,10 +29,10 @@ from roodso.losses.base import ConicRows
 from roodso.losses.region import Region
 from roodso.solver.conic import ConicProgramme
 
-__all__ = ["Cuts", "Master", "MasterSolution"]
+__all__ = ["IDLE", "Cuts", "Master", "MasterSolution"]
 
 #: A cut with a smaller multiplier is idle; multipliers add up to one.
-_IDLE = 1e-9
+IDLE = 1e-9
 
 
 class Cuts:
@@ -62,7 +62,7 @@ class Cuts:
 
     def count_idle(self, weights: Array) -> None:
         """Note which cuts had no multiplier this time."""
-        self.idle = np.where(weights > _IDLE, 0, self.idle + 1)
+        self.idle = np.where(weights > IDLE, 0, self.idle + 1)
 
     def drop_idle(self, patience: int) -> bool:
         """Drop cuts idle for ``patience`` rounds; say whether there were any."""

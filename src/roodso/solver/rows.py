@@ -33,14 +33,15 @@ import numpy as np
 from roodso._typing import Array, IntArray, Progress
 from roodso.embedding import Embedding
 from roodso.exceptions import SolverError
+from roodso.kernels import Kernel
 from roodso.losses.base import ConicRows, Problem
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.average import first_decision
 from roodso.solver.basis import Basis, Shares, Span
-from roodso.solver.master import Cuts, Master, MasterSolution
+from roodso.solver.master import IDLE, Cuts, Master, MasterSolution
 from roodso.solver.witness import RKHSFunction, best_multiple
 
-__all__ = ["LoopOptions", "LoopResult", "Programme", "WarmStart", "generate_rows"]
+__all__ = ["LoopOptions", "LoopResult", "Programme", "WarmStart", "choose_spread", "generate_rows"]
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ class LoopResult:
     @property
     def active(self) -> IntArray:
         """Support points that mattered: what a neighbouring programme should begin with."""
-        return self.points[self.shares.points > 0]
+        return self.points[self.shares.points > IDLE]
 
 
 class _Rows:
@@ -415,20 +416,8 @@ class _Loop:
 
     def _choose(self, excess: Array, threshold: float) -> IntArray:
         """Violated points, worst first, each deducting from its neighbours' excess."""
-        candidates = _worst(excess, np.flatnonzero(excess > threshold), 20 * self.options.max_rows)
-        left = excess[candidates].copy()
-        points = self.programme.embedding.points
-        kernel = self.programme.embedding.space.kernel
-        chosen = []
-        for _ in range(min(self.options.max_rows, len(candidates))):
-            worst = int(np.argmax(left))
-            if left[worst] <= threshold:
-                break
-            chosen.append(candidates[worst])
-            column = kernel(points[candidates], points[candidates[worst]][None])[:, 0]
-            left -= left[worst] / kernel.bound * column
-            left[worst] = -np.inf
-        return np.array(chosen, dtype=np.intp)
+        embedding, count = self.programme.embedding, self.options.max_rows
+        return choose_spread(embedding.space.kernel, embedding.points, excess, threshold, count)
 
     def _result(
         self, solution: MasterSolution, shares: Shares, rounds: int, status: str
@@ -444,6 +433,28 @@ class _Loop:
             rounds=rounds,
             status=status,
         )
+
+
+def choose_spread(
+    kernel: Kernel, points: Array, excess: Array, threshold: float, count: int
+) -> IntArray:
+    """At most ``count`` points of large excess, worst first, that are not each other's neighbours.
+
+    Each taken deducts from its neighbours' excess what the least change of g that repairs it would;
+    ``points`` are in the kernel's coordinates.
+    """
+    candidates = _worst(excess, np.flatnonzero(excess > threshold), 20 * count)
+    left = excess[candidates].copy()
+    chosen = []
+    for _ in range(min(count, len(candidates))):
+        worst = int(np.argmax(left))
+        if left[worst] <= threshold:
+            break
+        chosen.append(candidates[worst])
+        column = kernel(points[candidates], points[candidates[worst]][None])[:, 0]
+        left -= left[worst] / kernel.bound * column
+        left[worst] = -np.inf
+    return np.array(chosen, dtype=np.intp)
 
 
 def _worst(excess: Array, candidates: IntArray, count: int) -> IntArray:
