@@ -27,15 +27,16 @@ from roodso._validation import (
     check_seed,
 )
 from roodso.embedding import Embedding, group_means, source_means
-from roodso.exceptions import DegenerateDataWarning
+from roodso.exceptions import ConvergenceWarning, DegenerateDataWarning
 from roodso.herding import herd_sources
 from roodso.losses.base import Problem
 from roodso.methods.base import DecisionMaker
 from roodso.sets.ball import SupportMeasureBall
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.basis import Basis, Fixed
+from roodso.solver.continuous import BoxSearch, check_provable, solve_over_box
 from roodso.solver.rows import LoopOptions, Programme, WarmStart
-from roodso.solver.solution import Solution
+from roodso.solver.solution import BoxBound, Solution
 from roodso.solver.solve import solve_programme
 from roodso.sources import Sources
 from roodso.support import check_box, data_box, latin_hypercube
@@ -54,6 +55,7 @@ _PREPARATION = (
     "n_herding",
     "gram",
     "n_seeds",
+    "continuous",
 )
 #: The paper's number of herding steps.
 _HERDING_STEPS = 50
@@ -104,6 +106,21 @@ class RooDSO(DecisionMaker):
         Support points added per round.
     time_limit : float, optional
         Seconds for the solver.
+    continuous : {False, "search", "prove"}, default=False
+        Whether the worst case is to hold for the whole ``support_box`` and not only for the support
+        points, as in the paper. "search" looks for points of the box where the cost exceeds the
+        witness, by ascent from many starts, and adds them as support points until it finds none;
+        that is no proof. "prove" besides bounds the excess by branch and bound, for up to three
+        columns and losses that are convex in xi. ``solution_.box`` says what came of it;
+        ``solution_.box.upper_bound`` holds for every distribution of the set on the box, while
+        ``objective_`` remains the bound over the support points, the added ones among them. The two
+        differ by at most ``tol`` where ``solution_.box.proved``.
+    continuous_starts : int, default=50
+        Latin hypercube starts of a search, and as many support points where the excess is large.
+    continuous_rounds : int, default=30
+        How often points may be added.
+    continuous_cells : int, default=200_000
+        Cells that one proof may examine; more make it last longer and reach further.
     scale : bool, default=False
         Whether the kernel sees columns divided by their standard deviations. The decision is in
         the user's units either way.
@@ -142,6 +159,7 @@ class RooDSO(DecisionMaker):
     set_learner_: Any
     uncertainty_set_: UncertaintySet
     _programme: Programme
+    _box_search: BoxSearch | None
 
     def __init__(
         self,
@@ -164,6 +182,10 @@ class RooDSO(DecisionMaker):
         max_iter: int = 500,
         max_rows: int = 30,
         time_limit: float | None = None,
+        continuous: bool | str = False,
+        continuous_starts: int = 50,
+        continuous_rounds: int = 30,
+        continuous_cells: int = 200_000,
         scale: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -187,6 +209,10 @@ class RooDSO(DecisionMaker):
         self.max_iter = max_iter
         self.max_rows = max_rows
         self.time_limit = time_limit
+        self.continuous = continuous
+        self.continuous_starts = continuous_starts
+        self.continuous_rounds = continuous_rounds
+        self.continuous_cells = continuous_cells
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -235,7 +261,7 @@ class RooDSO(DecisionMaker):
         programme = replace(self._programme, problem=self._problem.at(x))
         z = np.concatenate([x, self.solution_.internal])
         warm = WarmStart(self.solution_.active, z)
-        return solve_programme(programme, self._options(None), warm=warm)
+        return self._solve(programme, self._options(None), self._box_search, warm=warm)[1]
 
     def _validate(self) -> None:
         self._check_loss()
@@ -250,6 +276,7 @@ class RooDSO(DecisionMaker):
         check_real(self.tol, "tol", low=0.0, low_open=True)
         check_integer(self.max_iter, "max_iter", low=1)
         check_integer(self.max_rows, "max_rows", low=1)
+        self._validate_continuous()
         if self.time_limit is not None:
             check_real(self.time_limit, "time_limit", low=0.0, low_open=True)
         if self.progress is not None and not callable(self.progress):
@@ -257,6 +284,22 @@ class RooDSO(DecisionMaker):
         check_jobs(self.n_jobs)
         check_seed(self.random_state)
         self._learner().validate()
+
+    def _validate_continuous(self) -> None:
+        check_integer(self.continuous_starts, "continuous_starts", low=1)
+        check_integer(self.continuous_rounds, "continuous_rounds", low=1)
+        check_integer(self.continuous_cells, "continuous_cells", low=1)
+        if self.continuous is False:
+            return
+        if self.continuous not in ("search", "prove"):
+            raise ValueError(
+                f"continuous must be False, 'search' or 'prove', got {self.continuous!r}"
+            )
+        if self.representer != "exact":
+            raise ValueError(
+                f"continuous={self.continuous!r} needs representer='exact', got "
+                f"{self.representer!r}: the paper's representers keep to given support points"
+            )
 
     def _learner(self) -> Any:
         """The set's learner: a clone of the user's, or the ball that the parameters describe."""
@@ -294,27 +337,70 @@ class RooDSO(DecisionMaker):
         space = self._learner().kernel_space(sources, rng)
         lower, upper = check_box(self.support_box, sources.samples)
         drawn = latin_hypercube(lower, upper, self.n_support, rng)
-        problem = self._bind(*data_box(np.vstack([sources.samples, drawn])))
+        held = drawn if self.continuous is False else np.stack([lower, upper])
+        problem = self._bind(*data_box(np.vstack([sources.samples, held])))
+        if self.continuous == "prove":
+            check_provable(problem, sources.n_columns)
         embedding = Embedding.compute(space, sources, drawn, n_jobs=check_jobs(self.n_jobs))
         seeds = rng.random(self.n_seeds)
         n_herding = self.n_herding or _HERDING_STEPS
         steps = n_herding if "herded" in (self.representer, self.gram) else None
         herded = None if steps is None else herd_sources(embedding, steps)
+        search_seed = int(rng.integers(2**32))
         elapsed = time.perf_counter() - started
-        return _Prepared(problem, embedding, seeds, steps, herded, elapsed)
+        return _Prepared(
+            problem, embedding, seeds, steps, herded, (lower, upper), search_seed, elapsed
+        )
 
     def _fit_prepared(self, prepared: _Prepared, warm: WarmStart | None = None) -> None:
         started = time.perf_counter()
         self.set_learner_ = self._learner()
         self.uncertainty_set_ = self._learn(prepared)
         learned = time.perf_counter()
-        self._programme = Programme(prepared.problem, self.uncertainty_set_, prepared.embedding)
-        options = self._options(prepared.seeds())
-        solution = solve_programme(self._programme, options, basis=self._basis(prepared), warm=warm)
+        programme = Programme(prepared.problem, self.uncertainty_set_, prepared.embedding)
+        options, basis = self._options(prepared.seeds()), self._basis(prepared)
+        self._box_search = self._search(prepared)
+        self._programme, solution = self._solve(
+            programme, options, self._box_search, basis=basis, warm=warm
+        )
         timings = {"kernel": prepared.seconds, "set": learned - started, **solution.timings}
         self._finish(
             prepared.embedding.sources, prepared.problem, replace(solution, timings=timings)
         )
+        self._warn_of_box(solution.box)
+
+    def _search(self, prepared: _Prepared) -> BoxSearch | None:
+        if self.continuous is False:
+            return None
+        return BoxSearch(
+            *prepared.box,
+            prove=self.continuous == "prove",
+            starts=self.continuous_starts,
+            rounds=self.continuous_rounds,
+            cells=self.continuous_cells,
+            seed=prepared.search_seed,
+        )
+
+    def _solve(
+        self,
+        programme: Programme,
+        options: LoopOptions,
+        search: BoxSearch | None,
+        *,
+        basis: Basis | None = None,
+        warm: WarmStart | None,
+    ) -> tuple[Programme, Solution]:
+        """Solve over the support points, or over the box; the programme with points added."""
+        if search is None:
+            return programme, solve_programme(programme, options, basis=basis, warm=warm)
+        jobs = check_jobs(self.n_jobs)
+        return solve_over_box(programme, options, search, warm=warm, n_jobs=jobs)
+
+    def _warn_of_box(self, box: BoxBound | None) -> None:
+        if box is None or box.proved:
+            return
+        if self.continuous == "prove" or box.violation_found > box.tolerance:
+            warnings.warn(box.summary(), ConvergenceWarning, stacklevel=4)
 
     def _learn(self, prepared: _Prepared) -> UncertaintySet:
         gram = prepared.herded_gram() if self.gram == "herded" else None
@@ -354,8 +440,11 @@ class RooDSO(DecisionMaker):
         return replace(options, seeds=seeds, epsilon=self.epsilon, conic=True)
 
     def _warm_start(self) -> WarmStart:
-        z = np.concatenate([self.solution_.decision, self.solution_.internal])
-        return WarmStart(self.solution_.active, z)
+        solution = self.solution_
+        added = 0 if solution.box is None else solution.box.points_added
+        given = solution.active < len(solution.support) - added  # what neighbours have as well
+        z = np.concatenate([solution.decision, solution.internal])
+        return WarmStart(solution.active[given], z)
 
 
 @dataclass(frozen=True)
@@ -363,8 +452,9 @@ class _Prepared:
     """What models that differ only in the set's size share.
 
     ``seed_places`` are numbers in [0, 1), places among the support points however many there are;
-    ``herded`` numbers samples, by source, where herding with ``steps`` is asked for; ``seconds`` is
-    what preparing took.
+    ``herded`` numbers samples, by source, where herding with ``steps`` is asked for; ``box`` is
+    where points may be drawn and ``search_seed`` is for looking for more in it; ``seconds`` is what
+    preparing took.
     """
 
     problem: Problem
@@ -372,6 +462,8 @@ class _Prepared:
     seed_places: Array
     steps: int | None
     herded: list[IntArray] | None
+    box: tuple[Array, Array]
+    search_seed: int
     seconds: float
 
     def seeds(self) -> IntArray:

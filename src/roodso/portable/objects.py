@@ -34,8 +34,9 @@ from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO, Wasserstei
 from roodso.methods.base import DecisionMaker
 from roodso.portable.values import ValueReader, ValueWriter, whole_number_below
 from roodso.sets import SupportMeasureBall, UncertaintySet
+from roodso.solver.continuous import BoxSearch
 from roodso.solver.rows import Programme
-from roodso.solver.solution import Solution, Witness
+from roodso.solver.solution import BoxBound, Solution, Witness
 from roodso.solver.wasserstein import WassersteinBall
 from roodso.sources import Sources
 
@@ -55,6 +56,8 @@ LOSSES: tuple[type[Loss], ...] = (
     Newsvendor,
 )
 RECORDS: tuple[type, ...] = (
+    BoxBound,
+    BoxSearch,
     Coordinates,
     Embedding,
     KernelExpansion,

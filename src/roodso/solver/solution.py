@@ -13,7 +13,7 @@ from roodso._typing import Array, IntArray
 from roodso.expansion import KernelExpansion
 from roodso.sources import Sources
 
-__all__ = ["Solution", "Witness"]
+__all__ = ["BoxBound", "Solution", "Witness"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,78 @@ class Witness:
 
 
 @dataclass(frozen=True)
+class BoxBound:
+    """What is known of the worst case over a whole box, not only over the support points.
+
+    The distributions meant are those in the set on the box and the samples.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (d,)
+        The box, in the user's units.
+    upper_bound : float
+        No such distribution costs the decision more: a proved bound, infinite where nothing was
+        proved. It also bounds the optimal worst case over the box, of which the solution's
+        ``lower_bound`` is a lower bound.
+    violation_found : float
+        The largest excess of the cost over the witness that was met in the box; 0 if none.
+    tolerance : float
+        What it was to come down to, in the cost's units.
+    proved : bool
+        Whether ``upper_bound`` is within the tolerance of the solution's ``upper_bound``.
+    starts : int
+        Starts of the last search for a violation.
+    cells : int
+        Cells examined by the last branch and bound; 0 where it was not asked for.
+    rounds : int
+        How many times support points were added.
+    points_added : int
+    """
+
+    lower: Array
+    upper: Array
+    upper_bound: float
+    violation_found: float
+    tolerance: float
+    proved: bool
+    starts: int = 0
+    cells: int = 0
+    rounds: int = 0
+    points_added: int = 0
+
+    def summary(self) -> str:
+        """Say in words what was found and what was proved.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> box = BoxBound(np.zeros(1), np.ones(1), np.inf, 0.0, 1e-5, proved=False, starts=64)
+        >>> print(box.summary())
+        no violation above 1e-05 found from 64 starts, which proves nothing; 0 points added
+        """
+        at_most = f"at most {self.upper_bound:.8g} proved over the box"
+        if self.proved and not self.starts:
+            return (
+                "proved: only mixtures of the sources are in the set, the box adds nothing to them"
+            )
+        if self.proved:
+            known = f"{at_most}, by branch and bound with {self.cells} cells"
+        elif np.isfinite(self.upper_bound):
+            known = (
+                f"{at_most}, short of the tolerance of {self.tolerance:.2g} ({self.cells} cells)"
+            )
+        elif self.violation_found <= self.tolerance:
+            known = (
+                f"no violation above {self.tolerance:.2g} found from {self.starts} starts, which "
+                "proves nothing"
+            )
+        else:
+            known = f"a violation of {self.violation_found:.2g} is left, and nothing is proved"
+        added = f"{self.points_added} points added"
+        return f"{known}; {added}" + (f" in {self.rounds} rounds" if self.rounds else "")
+
+
+@dataclass(frozen=True)
 class Solution:
     """A decision with its certificate.
 
@@ -54,7 +126,8 @@ class Solution:
         "optimal" where the gap is within the tolerance; otherwise why the solver stopped.
     iterations : int
     support : ndarray of shape (L, d)
-        Support points in the user's units: the samples in the order given, then the drawn points.
+        Support points in the user's units: the samples in the order given, then the drawn points,
+        then those added for the box.
     worst_case_weights : ndarray of shape (L,)
         A distribution on them, inside the set, that no decision brings below ``lower_bound``.
     mixture : ndarray of shape (K,)
@@ -85,7 +158,7 @@ class Solution:
     origin: IntArray = field(repr=False)
     labels: tuple[Hashable, ...] = field(repr=False)
     names: tuple[str, ...] | None = field(default=None, repr=False)
-    box: Any = None
+    box: BoxBound | None = None
     timings: dict[str, float] = field(default_factory=dict, repr=False)
     multipliers: Array = field(default_factory=lambda: np.empty(0))
 
