@@ -345,8 +345,9 @@ def test_slopes_in_xi_are_the_costs_slopes(loss):
     rng = np.random.default_rng(0)
     lower, upper = np.zeros(3), np.ones(3)
     problem = loss.bind(lower, upper)
-    z = problem.region.project(rng.uniform(size=problem.region.dimension))
     xi = rng.uniform(0.1, 0.9, (200, 3))
+    elsewhere = rng.uniform(0.1, 0.9, (200, 3))  # so that no row lies on tau's kink
+    z = problem.complete(np.array([0.5, 0.3, 0.2]), elsewhere, np.full(200, 1 / 200))
     g = expansion(RBF(1.0), 3, rng)
     differences = Excess(problem, z, Witness(g, 0.0), lower, upper)._differences(xi)
     np.testing.assert_allclose(problem.slopes_in_xi(z, xi), differences, atol=1e-4)

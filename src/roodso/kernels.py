@@ -532,10 +532,9 @@ class Product(_Pair):
 
     @property
     def third(self) -> float:
-        # Leibniz' rule; first derivatives are at most sqrt(m_0 m_2).
-        (a0, a2, *_), (b0, b2, *_) = self.first.moments, self.second.moments
-        mixed = a2 * np.sqrt(b0 * b2) + np.sqrt(a0 * a2) * b2
-        return float(self.first.third * b0 + 3 * mixed + a0 * self.second.third)
+        a, b = self.first, self.second  # Leibniz' rule
+        mixed = a.curvature * b.steepness + a.steepness * b.curvature
+        return a.third * b.bound + 3 * mixed + a.bound * b.third
 
     def derivatives(self, r: Array) -> tuple[Array, Array, Array]:
         (a, a1, a2), (b, b1, b2) = self.first.derivatives(r), self.second.derivatives(r)

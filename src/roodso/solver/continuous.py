@@ -49,6 +49,8 @@ MAX_PROVED_COLUMNS = 3
 _ADD = 0.25
 #: A proof that meets more than this share of the tolerance goes back for another round.
 _HALT = 0.5
+#: Share of a time limit after which no points are added any more where a proof is to follow.
+_ROUNDS_SHARE = 0.7
 #: Share of the tolerance to which maxima are climbed.
 _CLIMB = 0.01
 #: Support points, chosen at random where there are more, among which starts are looked for.
@@ -139,7 +141,10 @@ class _Rounds:
         self.options = options
         self.search = search
         self.n_jobs = n_jobs
-        self.deadline = time.monotonic() + options.time_limit
+        started = time.monotonic()
+        self.deadline = started + options.time_limit
+        share = _ROUNDS_SHARE if search.prove else 1.0
+        self.rounds_until = started + share * options.time_limit
         self.n_given = len(programme.support)
         self.rounds, self.iterations = 0, 0
         self.timings: dict[str, float] = {"box": 0.0}
@@ -159,7 +164,7 @@ class _Rounds:
             self._add(points)
 
     def _solve(self, programme: Programme, warm: WarmStart | None) -> Solution:
-        left = max(self.deadline - time.monotonic(), 0.0)
+        left = max(self.rounds_until - time.monotonic(), 0.0)
         solution = solve_programme(programme, replace(self.options, time_limit=left), warm=warm)
         self.iterations += solution.iterations
         for stage, seconds in solution.timings.items():
@@ -215,7 +220,7 @@ class _Rounds:
 
     def _last(self) -> bool:
         """Whether no points may be added any more."""
-        spent = self.rounds >= self.search.rounds or time.monotonic() > self.deadline
+        spent = self.rounds >= self.search.rounds or time.monotonic() > self.rounds_until
         return self.stopped or spent
 
     def _excess(self) -> Excess:
