@@ -9,6 +9,7 @@ that the solver states is one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import clarabel
@@ -20,6 +21,14 @@ from roodso._typing import Array
 from roodso.exceptions import SolverError
 
 __all__ = ["Region", "check_constraints"]
+
+
+#: A side constraint whose terms vary within the box by less than this share of their size is
+#: measured by that size.
+_NEGLIGIBLE = 1e-6
+#: By how much a projected decision may miss a side constraint, in units of the constraint's range,
+#: and below which such a miss is rounding.
+_FEASIBLE, _ROUNDING = 1e-8, 1e-14
 
 
 class ConicRowSink(Protocol):
@@ -108,47 +117,59 @@ class Region:
             np.concatenate([values, self.lower[n:]]), np.concatenate([values, self.upper[n:]])
         )
 
-    def violation(self, z: Array) -> float:
-        """Largest violation of a bound or constraint at ``z``; 0 inside."""
-        parts = [self.lower - z, z - self.upper, self.A_ub @ z - self.b_ub]
-        parts.append(np.abs(self.A_eq @ z - self.b_eq))
-        return float(max(part.max(initial=0.0) for part in parts))
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The side constraints for u = (z - lower) / side, rows brought to size one."""
+        return Constraints(
+            *self._for_unit_box(self.A_ub, self.b_ub), *self._for_unit_box(self.A_eq, self.b_eq)
+        )
+
+    def _for_unit_box(self, A: Array, b: Array) -> tuple[Array, Array]:
+        """A z against b as A' u against b'.
+
+        A row that hardly moves within the box is measured by its terms' sizes instead: what is
+        left of it is rounding.
+        """
+        in_u, right = A * self.side, b - A @ self.lower
+        terms = np.abs(A) @ np.maximum(np.abs(self.lower), np.abs(self.upper)) + np.abs(b)
+        size = np.maximum(np.abs(in_u).max(axis=1, initial=0.0), _NEGLIGIBLE * terms)
+        size = np.where(size > 0, size, 1.0)
+        return in_u / size[:, None], right / size
 
     def minimize_linear(self, slope: Array) -> float:
         r"""A lower bound of min slope'z over the region, tight up to rounding.
 
-        With multipliers y >= 0 and e of the constraints, for every z in the region
+        With multipliers y >= 0 and e of the constraints in u, for every u in the unit box
 
-        .. math:: s^\top z \ge -b^\top y - b_e^\top e
-                  + \sum_j \min_{l_j \le z_j \le u_j} (s + A^\top y + A_e^\top e)_j z_j ,
+        .. math:: s^\top u \ge -b^\top y - b_e^\top e
+                  + \sum_j \min \{0, (s + A^\top y + A_e^\top e)_j\} ,
 
         so whatever the accuracy of the solver's multipliers, the value is a bound.
         """
-        return self._linear(slope)[0]
-
-    def argmin_linear(self, slope: Array) -> Array:
-        """A minimiser of slope'z over the region."""
-        return self._linear(slope)[1]
-
-    def _linear(self, slope: Array) -> tuple[float, Array]:
-        corner = np.where(slope > 0, self.lower, self.upper)
+        in_u = slope * self.side
+        base = float(slope @ self.lower)
         if self.is_box:
-            return float(slope @ corner), corner
-        result = self._linprog(slope)
-        y = np.maximum(-result.ineqlin.marginals, 0.0) if len(self.b_ub) else self.b_ub
-        e = -result.eqlin.marginals if len(self.b_eq) else self.b_eq
-        reduced = slope + y @ self.A_ub + e @ self.A_eq
-        value = np.minimum(reduced * self.lower, reduced * self.upper).sum()
-        return float(value - self.b_ub @ y - self.b_eq @ e), np.asarray(result.x)
+            return base + float(np.minimum(in_u, 0.0).sum())
+        size = float(np.abs(in_u).max())
+        if size == 0.0:
+            return base
+        result, rows = self._linprog(in_u / size), self.constraints
+        y = np.maximum(-result.ineqlin.marginals, 0.0) if len(rows.b_ub) else rows.b_ub
+        e = -result.eqlin.marginals if len(rows.b_eq) else rows.b_eq
+        reduced = in_u / size + y @ rows.A_ub + e @ rows.A_eq
+        value = np.minimum(reduced, 0.0).sum() - rows.b_ub @ y - rows.b_eq @ e
+        return base + size * float(value)
 
     def _linprog(self, slope: Array) -> Any:
+        """Minimise slope'u."""
+        rows = self.constraints
         result = linprog(
             slope,
-            A_ub=self.A_ub if len(self.b_ub) else None,
-            b_ub=self.b_ub if len(self.b_ub) else None,
-            A_eq=self.A_eq if len(self.b_eq) else None,
-            b_eq=self.b_eq if len(self.b_eq) else None,
-            bounds=np.column_stack([self.lower, self.upper]),
+            A_ub=rows.A_ub if len(rows.b_ub) else None,
+            b_ub=rows.b_ub if len(rows.b_ub) else None,
+            A_eq=rows.A_eq if len(rows.b_eq) else None,
+            b_eq=rows.b_eq if len(rows.b_eq) else None,
+            bounds=(0.0, 1.0),
         )
         if result.status == 2:
             raise ValueError(
@@ -160,10 +181,9 @@ class Region:
 
     def add_rows(self, programme: ConicRowSink, name: str) -> None:
         """Add the region's rows to a programme whose block ``name`` is u = (z - lower) / side."""
-        n = self.dimension
-        A_eq, A_ub = self.A_eq * self.side, self.A_ub * self.side
-        programme.add_rows("zero", {name: A_eq}, self.b_eq - self.A_eq @ self.lower)
-        programme.add_rows("nonnegative", {name: A_ub}, self.b_ub - self.A_ub @ self.lower)
+        n, rows = self.dimension, self.constraints
+        programme.add_rows("zero", {name: rows.A_eq}, rows.b_eq)
+        programme.add_rows("nonnegative", {name: rows.A_ub}, rows.b_ub)
         box = np.vstack([-np.eye(n), np.eye(n)])
         programme.add_rows("nonnegative", {name: box}, np.repeat([0.0, 1.0], n))
 
@@ -173,21 +193,51 @@ class Region:
             raise ValueError("the lower bound of the loss exceeds its upper bound")
         if self.is_box:
             return 0.5 * (self.lower + self.upper)
-        return np.asarray(self._linprog(np.zeros(self.dimension)).x)
+        return self._at(np.asarray(self._linprog(np.zeros(self.dimension)).x))
+
+    def _at(self, u: Array) -> Array:
+        """The z of a u, within the bounds whatever the rounding."""
+        return np.clip(self.lower + self.side * u, self.lower, self.upper)
 
     def project(self, z: Array) -> Array:
-        """The nearest point of the region, in units of the box's sides."""
-        clipped = np.clip(z, self.lower, self.upper)
-        if self.violation(clipped) <= 1e-12 * (1.0 + np.abs(clipped).max()):
-            return clipped
+        """The nearest point of the region, in units of the box's sides.
+
+        What a solver returns misses the constraints by rounding, and is moved by about as much.
+        """
         side = np.where(self.side > 0, self.side, 1.0)
-        n = self.dimension
+        u, rows = (np.clip(z, self.lower, self.upper) - self.lower) / side, self.constraints
+        if rows.violation(u) > _FEASIBLE:
+            u = rows.nearest(u)
+        u = rows.corrected(u)
+        if not rows.violation(u) <= _FEASIBLE:
+            raise SolverError("a decision could not be projected onto its feasible region")
+        return self._at(u)
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Side constraints A_ub u <= b_ub and A_eq u = b_eq within the unit box."""
+
+    A_ub: Array
+    b_ub: Array
+    A_eq: Array
+    b_eq: Array
+
+    def violation(self, u: Array) -> float:
+        """The largest violation at ``u``; 0 where there is none."""
+        over = (self.A_ub @ u - self.b_ub).max(initial=0.0)
+        return float(max(over, np.abs(self.A_eq @ u - self.b_eq).max(initial=0.0)))
+
+    def nearest(self, u: Array) -> Array:
+        """The nearest point by a quadratic programme, to about the root of its tolerance.
+
+        Inequalities are relaxed a little, for regions that rounding makes empty.
+        """
+        n = len(u)
         eye = sparse.eye(n)
-        A = sparse.vstack([self.A_eq * side, self.A_ub * side, eye, -eye], format="csc")
-        low, high = (self.lower - clipped) / side, (self.upper - clipped) / side
-        right = np.concatenate(
-            [self.b_eq - self.A_eq @ clipped, self.b_ub - self.A_ub @ clipped, high, -low]
-        )
+        A = sparse.vstack([self.A_eq, self.A_ub, eye, -eye], format="csc")
+        slack = np.concatenate([self.b_ub - self.A_ub @ u, 1.0 - u, u])
+        right = np.concatenate([self.b_eq - self.A_eq @ u, slack + 0.1 * _FEASIBLE])
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
@@ -195,13 +245,25 @@ class Region:
             clarabel.ZeroConeT(len(self.b_eq)),
             clarabel.NonnegativeConeT(len(self.b_ub) + 2 * n),
         ]
-        zero = np.zeros(n)
-        solver = clarabel.DefaultSolver(eye.tocsc(), zero, A, right, cones, settings)
-        step = np.asarray(solver.solve().x)
-        projected = np.clip(clipped + side * step, self.lower, self.upper)
-        if not np.isfinite(projected).all():
-            raise SolverError("a decision could not be projected onto its feasible region")
-        return projected
+        solver = clarabel.DefaultSolver(eye.tocsc(), np.zeros(n), A, right, cones, settings)
+        return u + np.asarray(solver.solve().x)
+
+    def corrected(self, u: Array) -> Array:
+        """Undo a small violation by the least step that undoes it; repeated, as bounds may bind."""
+        u = np.clip(u, 0.0, 1.0)
+        for _ in range(20):
+            over = self.A_ub @ u - self.b_ub
+            if self.violation(u) <= _ROUNDING:
+                break
+            rows = np.vstack([self.A_ub[over > 0], self.A_eq])
+            missing = np.concatenate([-over[over > 0], self.b_eq - self.A_eq @ u])
+            step = np.linalg.lstsq(rows, missing, rcond=None)[0]
+            # A variable at a bound that the step would cross stays; the others make up for it.
+            free = ((u > 0) | (step > 0)) & ((u < 1) | (step < 0))
+            step[free] = np.linalg.lstsq(rows[:, free], missing, rcond=None)[0]
+            step[~free] = 0.0
+            u = np.clip(u + step, 0.0, 1.0)
+        return u
 
 
 def check_constraints(A: Any, b: Any, name: str, width: int) -> tuple[Array, Array]:
