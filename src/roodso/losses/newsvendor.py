@@ -128,41 +128,67 @@ def _valid_upper(
     """A finite upper bound on the orders that cuts off no optimum.
 
     Beyond the largest demand an order only costs more (slope c + h >= 0), so it can be reduced to
-    it unless a side constraint forbids. Then the constraints' own bound serves; failing that, no
-    optimum costs more than a feasible order does at worst, which bounds orders where c + h > 0.
+    it, unless a side constraint has a negative coefficient there. Then the constraints themselves
+    may bound it; and no optimum costs more than a feasible order does at worst, which bounds it
+    where c + h > 0.
     """
     largest = np.maximum(low, xi_high)
-    if (A_ub >= 0).all():
-        return np.where(terms.over >= 0, np.minimum(high, largest), high)
-    if np.isfinite(high).all():
-        return high
-    bounds = np.column_stack([low, high])
-    result = high.copy()
-    for item in np.flatnonzero(np.isinf(high)):
+    reducible = (A_ub >= 0).all(axis=0) & (terms.over >= 0)
+    result = np.where(reducible, np.minimum(high, largest), high)
+    if reducible.all():
+        return result
+    feasible = _extreme_order(np.ones(len(low)), largest, low, result, A_ub, b_ub)
+    if feasible is None:
+        raise ValueError("Newsvendor: the side constraints leave no feasible order")
+    result = np.minimum(result, _by_cost(terms, feasible, low, result, xi_low, xi_high))
+    for item in np.flatnonzero(np.isinf(result)):
         direction = np.zeros(len(low))
         direction[item] = -1.0
-        solved = linprog(direction, A_ub=A_ub, b_ub=b_ub, bounds=bounds)
-        if solved.status == 2:
-            raise ValueError("Newsvendor: the side constraints leave no feasible order")
-        result[item] = -solved.fun if solved.status == 0 else np.inf
-    if np.isfinite(result).all():
-        return result
-    feasible = linprog(np.ones(len(low)), A_ub=A_ub, b_ub=b_ub, bounds=bounds).x
-    ends = np.stack([xi_low, xi_high])
-    worst = terms.item_values(feasible, ends).max(axis=0).sum()
-    corners = np.stack([low, largest, np.maximum(low, xi_low)])
-    least = terms.item_values(corners[:, None, :], ends[None, :, :]).min(axis=(0, 1))
-    for item in np.flatnonzero(np.isinf(result)):
-        if terms.over[item] <= 0:
+        order = _extreme_order(direction, largest, low, result, A_ub, b_ub)
+        if order is None:
             raise ValueError(
                 f"Newsvendor: with these side constraints and cost + holding = 0, orders of item "
                 f"{item} have no finite bound; give a finite upper"
             )
-        others = least.sum() - least[item]
-        # (c + h) x - (p + h) xi is the item's cost at x >= xi; p + h = kink - b.
-        shift = ((terms.kink - terms.b)[item] * ends[:, item]).max()
-        result[item] = max(largest[item], (worst - others + shift) / terms.over[item])
+        result[item] = order[item] * (1 + 1e-6)  # the linear programme's tolerance
     return result
+
+
+def _extreme_order(
+    direction: Array, size: Array, low: Array, high: Array, A_ub: Array, b_ub: Array
+) -> Array | None:
+    """The feasible order of least direction'x; None where there is none, or no least one.
+
+    Orders are counted in units of ``size`` and constraints in units of their largest coefficient,
+    for a solver whose tolerances are absolute.
+    """
+    size = np.where(size > 0, size, 1.0)
+    A = A_ub * size
+    row = np.where(np.abs(A).max(axis=1, initial=0.0) > 0, np.abs(A).max(axis=1, initial=0.0), 1.0)
+    bounds = np.column_stack([low / size, high / size])
+    solved = linprog(direction, A_ub=A / row[:, None], b_ub=b_ub / row, bounds=bounds)
+    return np.asarray(solved.x) * size if solved.status == 0 else None
+
+
+def _by_cost(
+    terms: _Terms, feasible: Array, low: Array, high: Array, xi_low: Array, xi_high: Array
+) -> Array:
+    """Orders above which an item alone makes an order costlier than the feasible one ever is.
+
+    An optimum costs no more than the feasible order at its worst demand, and at x >= xi an item
+    costs (c + h) x - (p + h) xi.
+    """
+    largest = np.maximum(low, xi_high)
+    ends = np.stack([xi_low, xi_high])
+    worst = terms.item_values(feasible, ends).max(axis=0).sum()
+    # Each item's cost is linear on both sides of x = xi, so it is least at a corner of these.
+    demands = np.stack([xi_low, xi_high, np.clip(low, xi_low, xi_high)])
+    orders = np.stack([low, np.maximum(low, xi_low), largest, np.where(high < np.inf, high, low)])
+    least = terms.item_values(orders[:, None, :], demands[None, :, :]).min(axis=(0, 1))
+    shift = ((terms.kink - terms.b) * ends).max(axis=0)
+    room = worst - (least.sum() - least) + shift
+    bound = np.divide(room, terms.over, out=np.full(len(low), np.inf), where=terms.over > 0)
+    return np.maximum(largest, bound)
 
 
 class NewsvendorProblem(Problem):
