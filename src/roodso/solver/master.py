@@ -27,7 +27,7 @@ from scipy import sparse
 from roodso._typing import Array, IntArray
 from roodso.losses.base import ConicRows
 from roodso.losses.region import Region
-from roodso.solver.conic import ConicProgramme
+from roodso.solver.conic import ConicProgramme, cone_numbers
 
 __all__ = ["Cuts", "Master", "MasterSolution"]
 
@@ -72,6 +72,12 @@ class Cuts:
         self.idle = self.idle[keep]
         return not bool(keep.all())
 
+    def largest(self, z: Array, n_owners: int) -> Array:
+        """The largest cut of each owner at ``z``; -inf where it has none."""
+        values = np.full(n_owners, -np.inf)
+        np.maximum.at(values, self.owner, self.constant + self.slope @ z)
+        return values
+
     def minorant(self, weights: Array) -> tuple[float, Array]:
         """Sum of weights times cuts: value at z = 0 and slope."""
         return float(weights @ self.constant), weights @ self.slope
@@ -83,18 +89,18 @@ class MasterSolution:
 
     The multipliers of the rows of one point add up to its probability under the worst case; those
     of the anchors' rows to the share of each anchor's own distribution. ``mixture`` is the a of the
-    worst case, ``norm`` is |g|.
+    worst case, ``norm`` is |g|; ``accurate`` says whether the solver met its tolerance.
     """
 
     z: Array
     y: Array
     norm: float
-    beta: float
     value: float
     cut_weights: Array
     anchor_cut_weights: Array
     conic_weights: list[Array]
     mixture: Array
+    accurate: bool
 
 
 @dataclass(frozen=True)
@@ -140,10 +146,15 @@ class Master:
         cuts, anchor_cuts : Cuts
         conic : list of (rows of F_points, ConicRows)
         """
+        # Where R is tiny |g| is large. So y is counted in units of 1 / R, and g from its mean over
+        # the anchors, which joins beta and would cancel against it.
+        scale = min(self.radius, 1.0)
+        origin = F_anchors.mean(axis=0)
+        F_points, F_anchors = (F_points - origin) / scale, (F_anchors - origin) / scale
         p = ConicProgramme()
         p.add_columns("u", np.zeros(self.region.dimension))
         self.region.add_rows(p, "u")
-        hull = self._add_witness(p, F_anchors)
+        hull = self._add_witness(p, F_anchors, self.radius / scale)
         point_rows = self._add_cuts(p, cuts, F_points)
         anchor_rows = self._add_cuts(p, anchor_cuts, F_anchors)
         conic_rows = [
@@ -155,24 +166,25 @@ class Master:
         def weights(rows: slice) -> Array:
             return np.maximum(p.multipliers(rows), 0.0)
 
+        y = p["y"] * (self.unit / scale)
         return MasterSolution(
             z=self.region.lower + self.region.side * p["u"],
-            y=p["y"] * self.unit,
-            norm=float(np.linalg.norm(p["y"])) * self.unit,
-            beta=float(p["beta"][0]) * self.unit + self.shift,
+            y=y,
+            norm=float(np.linalg.norm(y)),
             value=p.value * self.unit + self.shift,
             cut_weights=weights(point_rows),
             anchor_cut_weights=weights(anchor_rows),
             conic_weights=[weights(rows) for rows in conic_rows],
             mixture=np.ones(1) if hull is None else weights(hull),
+            accurate=p.accurate,
         )
 
-    def _add_witness(self, p: ConicProgramme, F_anchors: Array) -> slice | None:
+    def _add_witness(self, p: ConicProgramme, F_anchors: Array, radius: float) -> slice | None:
         """max_a sum_k a_k F_k y + R |y| + beta; returns the rows whose multipliers are a."""
         n_anchors, rank = F_anchors.shape
         single = n_anchors == 1
         p.add_columns("y", F_anchors[0].copy() if single else np.zeros(rank))
-        p.add_columns("norm", np.array([self.radius]))
+        p.add_columns("norm", np.array([radius]))
         p.add_columns("beta", np.ones(1))
         cone = {"norm": np.eye(1 + rank, 1) * -1.0, "y": -np.eye(1 + rank, rank, -1)}
         p.add_rows("second_order", cone, np.zeros(1 + rank))
@@ -202,7 +214,42 @@ class Master:
         p.add_columns(t, np.zeros(n))
         p.add_columns(o, np.zeros(rows.A_o.shape[1]))
         in_u = rows.A_z @ sparse.diags(self.region.side)
-        offset = rows.A_z @ self.region.lower + rows.A_t @ np.full(n, self.shift)
-        p.add_block({"u": in_u, t: rows.A_t * self.unit, o: rows.A_o}, rows.b - offset, rows.cones)
+        in_t = rows.A_t * self.unit
+        right = rows.b - rows.A_z @ self.region.lower - rows.A_t @ np.full(n, self.shift)
+        by_row, by_o = _balance(in_u, in_t, rows.A_o, rows.cones)
+        D = sparse.diags(by_row)
+        parts = {"u": D @ in_u, t: D @ in_t, o: D @ rows.A_o @ sparse.diags(by_o)}
+        p.add_block(parts, by_row * right, rows.cones)
         parts = {t: np.eye(n), "y": -F, "beta": np.full((n, 1), -1.0)}
         return p.add_rows("nonnegative", parts, np.zeros(n))
+
+
+def _balance(
+    in_u: sparse.csc_matrix,
+    in_t: sparse.csc_matrix,
+    in_o: sparse.csc_matrix,
+    cones: list[tuple[str, float]],
+) -> tuple[Array, Array]:
+    """Factors for rows and for the auxiliary columns that bring their entries near one.
+
+    All rows of a cone get the same factor, which keeps it the cone it is; so do rows of the
+    nonnegative and the zero cone, each by itself.
+    """
+    cone_of = cone_numbers(cones)
+    by_row, by_o = np.ones(len(cone_of)), np.ones(in_o.shape[1])
+    given, auxiliary = abs(sparse.hstack([in_u, in_t], format="csr")), abs(in_o.tocsr())
+    for _ in range(5):
+        in_rows = np.maximum(_largest(given, 1), _largest(auxiliary @ sparse.diags(by_o), 1))
+        in_cones = np.zeros(cone_of.max(initial=-1) + 1)
+        np.maximum.at(in_cones, cone_of, by_row * in_rows)
+        by_row /= np.sqrt(np.where(in_cones > 0, in_cones, 1.0))[cone_of]
+        in_columns = by_o * _largest(sparse.diags(by_row) @ auxiliary, 0)
+        by_o /= np.sqrt(np.where(in_columns > 0, in_columns, 1.0))
+    return by_row, by_o
+
+
+def _largest(matrix: sparse.csr_matrix, axis: int) -> Array:
+    """The largest entry of each column (axis 0) or row (axis 1) of a nonnegative matrix."""
+    if 0 in matrix.shape:
+        return np.zeros(matrix.shape[1 - axis])
+    return np.asarray(matrix.max(axis=axis).todense()).ravel()

@@ -10,7 +10,9 @@ all support points:
 
 New points are chosen greedily: after a point s is taken, the least change of g that repairs it
 raises g by e_s k(s, .) / C, so that much is deducted from its neighbours' excess before the next is
-chosen. Ten violated neighbours would teach the master no more than one.
+chosen. Ten violated neighbours would teach the master no more than one. Where many points share the
+worst case, as they do for a small radius, the neighbours that bind are nearer to each other and a
+repair reaches less far: a power of k / C is deducted that grows with their number.
 
 Rows whose multiplier is zero are dropped only after the master's value has risen. The value of the
 remaining rows is then that of the last master, which is above all earlier ones, so no set of rows
@@ -38,7 +40,7 @@ from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.average import first_decision
 from roodso.solver.basis import Basis, Shares, Span
 from roodso.solver.master import Cuts, Master, MasterSolution
-from roodso.solver.witness import RKHSFunction, best_multiple
+from roodso.solver.witness import RKHSFunction, best_multiple, support_function
 
 __all__ = ["LoopOptions", "LoopResult", "Programme", "WarmStart", "generate_rows"]
 
@@ -46,8 +48,14 @@ logger = logging.getLogger(__name__)
 
 #: Rounds that a cut may be without multiplier before it may go.
 _PATIENCE = 3
-#: Rounds without progress before the loop gives up; the certificate then says how far it came.
-_STALLS = 8
+#: So many rounds, and two more for each variable, may pass until the gap has fallen by a tenth;
+#: then the loop gives up, and the certificate says how far it came. At usual radii it takes at most
+#: one round for each variable and two, at tiny ones up to thirty.
+_STALLS = 40
+#: A point with a smaller share of the worst case has it from rounding.
+_SHARE = 1e-9
+#: So many points may share the worst case before repairs are taken to be more local.
+_CROWD = 10.0
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,7 @@ class LoopResult:
     @property
     def active(self) -> IntArray:
         """Support points that mattered: what a neighbouring programme should begin with."""
-        return self.points[self.shares.points > 0]
+        return self.points[self.shares.points > _SHARE]
 
 
 class _Rows:
@@ -200,6 +208,13 @@ class _Rows:
             xi = support[linear]
             self.cuts.add(owner, z, problem.values(z, xi), problem.slopes(z, xi))
         return len(chosen) > 0
+
+    def linearize(self, z: Array) -> None:
+        """Put linear cuts at ``z`` in the place of all conic rows, and use no more of those."""
+        owners = [owners for owners, _ in self.conic]
+        self.conic, self.use_conic = [], False
+        if owners:
+            self.add_points(self.points[np.concatenate(owners)], z)
 
     def anchor_costs(self, z: Array) -> Array:
         """E_k f(z, .) for every anchor."""
@@ -295,41 +310,80 @@ class _Loop:
         self.rows = _Rows(programme, basis, options.conic)
         self.upper, self.lower = np.inf, -np.inf
         self.started = time.monotonic()
-        self.stalled = 0
+        self.gap_before, self.stalled = np.inf, 0
+        self.crowd = 0
 
     def run(self, warm: WarmStart | None) -> LoopResult:
         """Alternate between master and points until the bounds meet."""
-        costs = self._begin(warm)
-        result: LoopResult | None = None
+        z, costs = self._begin(warm)
+        result = self._before_first_round(z, costs)
         for rounds in range(1, self.options.max_iter + 1):
             try:
                 solution = self._solve_master(costs)
                 shares = self.rows.shares(solution)
             except SolverError as error:
-                if result is None:
-                    raise
+                if self._out_of_time():
+                    return replace(result, status="time limit")
                 logger.warning("round %d: %s", rounds, error)
+                if self.rows.conic:
+                    self.rows.linearize(z)
+                    continue
+                if result.rounds == 0:
+                    raise
                 return replace(result, status=f"solver failure ({error.status})")
+            if self.rows.conic and not solution.accurate:
+                logger.info("round %d: conic rows give way to linear cuts", rounds)
+                self.rows.linearize(self.programme.problem.region.project(solution.z))
+                continue
             z = self.programme.problem.region.project(solution.z)
             costs = self.programme.problem.values(z, self.programme.support)
+            lower = self.lower
             g = self._improve_upper(solution, shares, z, costs)
-            risen = solution.value > self.lower + 1e-9 * (1.0 + abs(solution.value))
-            self.lower = max(self.lower, solution.value)
-            excess = costs - g.values - solution.beta
+            self.crowd = int((shares.points > _SHARE).sum())
+            self.lower = max(lower, solution.value)
+            risen = self.lower > lower + self._progress()
+            self._count_stalls()
+            # The beta with which g would prove the master's value: its own, up to rounding.
+            beta = solution.value - support_function(self.programme.uncertainty, g)
+            excess = costs - g.values - beta
             status = self._judge(rounds, float(excess.max()))
-            result = self._result(solution, shares, rounds, status or "iteration limit")
+            minorant = self.rows.minorant(solution, self.z)
+            result = self._result(shares, minorant, rounds, status or "iteration limit")
             if status:
                 break
             if self.options.epsilon is None:
                 self.rows.count_idle(solution)
                 if risen:
                     self.rows.drop_idle()
-            added = self._add_rows(z, excess, g, solution.beta)
-            self.stalled = 0 if added and risen else self.stalled + 1
-        assert result is not None
+            if not self._add_rows(z, costs, excess, g, beta):
+                return replace(result, status="stalled")
         return result
 
-    def _begin(self, warm: WarmStart | None) -> Array:
+    def _out_of_time(self) -> bool:
+        return time.monotonic() - self.started > self.options.time_limit
+
+    def _count_stalls(self) -> None:
+        self.stalled += 1
+        if self.upper - self.lower < 0.9 * self.gap_before:
+            self.gap_before, self.stalled = self.upper - self.lower, 0
+
+    def _progress(self) -> float:
+        """The smallest rise of the value that lets rows be dropped."""
+        return 1e-3 * self.options.tol * max(1.0, abs(self.upper))
+
+    def _before_first_round(self, z: Array, costs: Array) -> LoopResult:
+        """What is known without a master: the anchors' average, and the largest cost."""
+        uncertainty, embedding = self.programme.uncertainty, self.programme.embedding
+        even = np.full(uncertainty.n_anchors, 1.0 / uncertainty.n_anchors)
+        shares = Shares(np.zeros(len(self.rows.points)), even, even)
+        none, nothing = np.empty(0, dtype=np.intp), np.zeros(embedding.sources.n_sources)
+        self.z, self.upper = z, float(costs.max())
+        self.g = RKHSFunction.build(embedding, none, np.empty(0), nothing)
+        self.lower = -np.inf
+        minorant = self.rows.anchor_cuts.minorant(even)
+        return self._result(shares, minorant, 0, "")
+
+    def _begin(self, warm: WarmStart | None) -> tuple[Array, Array]:
         """First rows: the aggregated ones, seeds or the costliest points, the warm start's."""
         programme = self.programme
         z = programme.start() if warm is None else programme.problem.region.project(warm.z)
@@ -345,22 +399,31 @@ class _Loop:
         self.rows.add_points(chosen, z)
         everyone = np.arange(programme.uncertainty.n_anchors)
         self.rows.add_anchors(z, self.rows.anchor_costs(z), everyone)
-        return costs
+        return z, costs
 
     def _solve_master(self, costs: Array) -> MasterSolution:
         """Solve, with costs scaled by their present range."""
         uncertainty, rows = self.programme.uncertainty, self.rows
+        unit = self._unit(costs)
         master = Master(
             self.programme.problem.region,
             uncertainty.radius,
             uncertainty.cap,
             shift=float(costs.mean()),
-            unit=float(np.ptp(costs)) or 1.0,
-            tol=min(1e-9, 1e-3 * self.options.tol),
+            unit=unit,
+            tol=float(np.clip(self._progress() / unit, 1e-12, 1e-9)),
             time_limit=self.options.time_limit - (time.monotonic() - self.started),
         )
         F_points, F_anchors = self.basis.coordinates()
         return master.solve(F_points, F_anchors, rows.cuts, rows.anchor_cuts, rows.conic)
+
+    def _unit(self, costs: Array) -> float:
+        """The costs' present range, unless that is rounding beside how they vary over the box."""
+        side = self.programme.problem.region.side
+        cuts = (self.rows.cuts, self.rows.anchor_cuts)
+        across = max((np.abs(c.slope) @ side).max(initial=0.0) for c in cuts)
+        rounding = 1e-12 * np.abs(costs).max()
+        return float(max(np.ptp(costs), 1e-6 * across, rounding)) or 1.0
 
     def _improve_upper(
         self, solution: MasterSolution, shares: Shares, z: Array, costs: Array
@@ -389,29 +452,40 @@ class _Loop:
             details = {"round": rounds, "upper": self.upper, "lower": self.lower, "gap": gap}
             self.options.progress("rows", None, details)
         epsilon = self.options.epsilon
-        # Half the tolerance is left to the certificate, whose distribution is pulled inside.
-        if gap <= 0.5 * self.options.tol or (epsilon is not None and violation <= epsilon):
+        # Half the tolerance is left to the certificate, whose distribution is pulled inside; below
+        # the rounding of |g| there is nothing to gain.
+        rounding = self.programme.uncertainty.radius * self.g.rounding / max(1.0, abs(self.upper))
+        closed = gap <= max(0.5 * self.options.tol, 2.0 * rounding)
+        if closed or (epsilon is not None and violation <= epsilon):
             return "optimal"
-        if time.monotonic() - self.started > self.options.time_limit:
+        if self._out_of_time():
             return "time limit"
-        return "stalled" if self.stalled > _STALLS else ""
+        patience = _STALLS + 2 * self.programme.problem.region.dimension
+        return "stalled" if self.stalled > patience else ""
 
-    def _add_rows(self, z: Array, excess: Array, g: RKHSFunction, beta: float) -> bool:
+    def _add_rows(
+        self, z: Array, costs: Array, excess: Array, g: RKHSFunction, beta: float
+    ) -> bool:
         """Add the rows that the present point violates; say whether there were any."""
-        epsilon = self.options.epsilon
+        programme, rows, epsilon = self.programme, self.rows, self.options.epsilon
         threshold = 0.1 * self.options.tol * max(1.0, abs(self.upper))
-        products = self.programme.uncertainty.mixtures @ g.source_products
-        costs = self.rows.anchor_costs(z)
-        violated = np.flatnonzero(costs - products - beta > threshold)
-        if len(violated):
-            self.rows.add_anchors(z, costs, violated)
+        products = programme.uncertainty.mixtures @ g.source_products
+        averages = costs[: len(rows.anchor_weights)] @ rows.anchor_weights
+        # Rows that tell the cost at z already are violated by the solver's inaccuracy alone.
+        news = averages - rows.anchor_cuts.largest(z, len(averages)) > 0.1 * threshold
+        anchors = np.flatnonzero((averages - products - beta > threshold) & news)
+        if len(anchors):
+            rows.add_anchors(z, averages, anchors)
+        known = np.full(len(costs), -np.inf)
+        known[rows.points] = rows.cuts.largest(z, len(rows.points))
+        excess = np.where(costs - known > 0.1 * threshold, excess, -np.inf)
         if epsilon is None:
             chosen = self._choose(excess, threshold)
         else:
             chosen = _worst(excess, np.flatnonzero(excess > epsilon), self.options.max_rows)
         # Points that have rows already cost no new column: all that are violated get a cut.
-        again = self.rows.points[excess[self.rows.points] > threshold]
-        return self.rows.add_points(np.union1d(chosen, again), z) or len(violated) > 0
+        again = rows.points[excess[rows.points] > threshold]
+        return rows.add_points(np.union1d(chosen, again), z) or len(anchors) > 0
 
     def _choose(self, excess: Array, threshold: float) -> IntArray:
         """Violated points, worst first, each deducting from its neighbours' excess."""
@@ -419,6 +493,7 @@ class _Loop:
         left = excess[candidates].copy()
         points = self.programme.embedding.points
         kernel = self.programme.embedding.space.kernel
+        power = max(1.0, self.crowd / _CROWD)
         chosen = []
         for _ in range(min(self.options.max_rows, len(candidates))):
             worst = int(np.argmax(left))
@@ -426,12 +501,12 @@ class _Loop:
                 break
             chosen.append(candidates[worst])
             column = kernel(points[candidates], points[candidates[worst]][None])[:, 0]
-            left -= left[worst] / kernel.bound * column
+            left -= left[worst] * (column / kernel.bound) ** power
             left[worst] = -np.inf
         return np.array(chosen, dtype=np.intp)
 
     def _result(
-        self, solution: MasterSolution, shares: Shares, rounds: int, status: str
+        self, shares: Shares, minorant: tuple[float, Array], rounds: int, status: str
     ) -> LoopResult:
         return LoopResult(
             z=self.z,
@@ -440,7 +515,7 @@ class _Loop:
             lower=self.lower,
             points=self.rows.points,
             shares=shares,
-            minorant=self.rows.minorant(solution, self.z),
+            minorant=minorant,
             rounds=rounds,
             status=status,
         )
