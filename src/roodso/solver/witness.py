@@ -38,6 +38,9 @@ class RKHSFunction:
     source_products : ndarray of shape (M,)
         Inner products with the sources' embeddings.
     norm : float
+        Rounded up: at least the norm, whatever the rounding in kernel values and their sum.
+    rounding : float
+        By how much it may exceed the norm for that.
     """
 
     index: IntArray
@@ -46,6 +49,7 @@ class RKHSFunction:
     values: Array
     source_products: Array
     norm: float
+    rounding: float
 
     @classmethod
     def build(
@@ -67,8 +71,10 @@ class RKHSFunction:
         gram = embedding.gram
         products = coefficients @ embedding.means[index] + gram @ source_coefficients
         squared = coefficients @ values[index] + source_coefficients @ products
-        norm = float(np.sqrt(max(float(squared), 0.0)))
-        return cls(index, coefficients, source_coefficients, values, products, norm)
+        plain = float(np.sqrt(max(float(squared), 0.0)))
+        mass = np.abs(coefficients).sum() + np.abs(source_coefficients).sum()
+        norm = float(np.sqrt(plain**2 + embedding.rounding * mass**2))
+        return cls(index, coefficients, source_coefficients, values, products, norm, norm - plain)
 
     def times(self, factor: float) -> RKHSFunction:
         """The function times a number."""
@@ -79,6 +85,7 @@ class RKHSFunction:
             factor * self.values,
             factor * self.source_products,
             abs(factor) * self.norm,
+            abs(factor) * self.rounding,
         )
 
     def expanded(self, embedding: Embedding) -> KernelExpansion:
