@@ -101,7 +101,7 @@ class Instance:
         """The least mean cost any feasible decision has."""
         costs, _, feasible = self.costs(points)
         mean = sum(w * cost for w, cost in zip(weights, costs, strict=True))
-        return float(cp.Problem(cp.Minimize(mean), feasible).solve(**reference.ACCURATE))
+        return reference.solve_accurately(cp.Problem(cp.Minimize(mean), feasible))
 
     def optimum(self, model, solver="CLARABEL") -> float:
         """The whole programme's optimal value, by the reference, over the model's ball."""

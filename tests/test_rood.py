@@ -204,7 +204,7 @@ def reduced_programme(model, given):
     costs = reference.newsvendor(x, support, *np.array([[50, 40], [20, 15], [5, 3], [10, 8]]))
     rows = [cost <= values[row] @ y + beta for row, cost in enumerate(costs)]
     objective = center @ y + ball.radius * cp.norm(y) + beta
-    return cp.Problem(cp.Minimize(objective), rows).solve(**reference.ACCURATE)
+    return reference.solve_accurately(cp.Problem(cp.Minimize(objective), rows))
 
 
 @pytest.mark.parametrize("rows", ["generated", "all"])
