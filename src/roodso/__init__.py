@@ -1,5 +1,7 @@
 """Robust out-of-distribution stochastic optimisation: decide where no data exist yet."""
 
+import logging
+
 from roodso import datasets, guarantees, losses, model_selection, plots, sets
 from roodso.exceptions import (
     ConvergenceWarning,
@@ -19,6 +21,8 @@ from roodso.methods import (
 from roodso.portable import load
 
 __version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # nothing is printed unasked
 
 __all__ = [
     "SAA",

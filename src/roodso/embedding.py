@@ -164,6 +164,11 @@ class Embedding:
         """Gram matrix of the sources' embeddings, eq:empirical_Gram_matrix: (M, M)."""
         return group_means(self.means[: self.sources.n_samples], self.sources)
 
+    @cached_property
+    def rounding(self) -> float:
+        """By about how much kernel values, and means of them, may be wrong."""
+        return Pairs(self.space.kernel, self.points, self.points).rounding
+
     def columns(self, index: IntArray) -> Array:
         """Kernel values of all points against those numbered ``index``: (L, m)."""
         return Pairs(self.space.kernel, self.points, self.points[index]).values()

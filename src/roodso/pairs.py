@@ -37,6 +37,8 @@ class Pairs:
     ----------
     near : float
         The squared distance below which pairs are recomputed; 0 for kernels without a kink.
+    rounding : float
+        By about how much kernel values may be wrong.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Pairs:
         self.near = NEAR * extent if kernel.sharp else 0.0
         error = _EPS * extent * _steepness(kernel, self.near)
         self._by_product = bool(error <= BEARABLE * kernel.bound)  # False where it overflows
+        self.rounding = 10 * _EPS * kernel.bound + (error if self._by_product else 0.0)
         if self._by_product:
             one_a, one_b = np.ones((len(a), 1)), np.ones((len(b), 1))
             self._left = np.hstack([a, _squares(a)[:, None], one_a])

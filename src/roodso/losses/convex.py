@@ -118,7 +118,13 @@ class ConvexLoss(Loss):
                 raise ValueError("ConvexLoss needs both value and subgradient, or expression")
             problem = CallableProblem(self.value, self.subgradient, region, self.convex_in_xi)
         problem.constant = self.lipschitz
-        problem.values(start, points)
+        together = problem.values(start, points)
+        alone = np.concatenate([problem.values(start, point[None]) for point in points])
+        if not np.allclose(together, alone, rtol=1e-6, atol=1e-12 * np.abs(alone).max()):
+            raise ValueError(
+                "ConvexLoss: the cost of a point must not depend on the other points it is "
+                f"evaluated with, got {together.tolist()} together and {alone.tolist()} alone"
+            )
         problem.slopes(start, points)
         return problem
 

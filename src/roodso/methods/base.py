@@ -128,7 +128,7 @@ class DecisionMaker(BaseEstimator, ABC):
         if sources.names is not None and problem.n_decisions == sources.n_columns:
             self.decision_ = pd.Series(self.decision_, index=list(sources.names), name="decision")
         self.objective_ = solution.upper_bound
-        if solution.status not in ("optimal", "stopped by epsilon"):
+        if solution.status not in ("optimal", "restricted", "stopped by epsilon"):
             warnings.warn(
                 f"the solver stopped with status {solution.status!r} at a certified relative gap "
                 f"of {solution.gap:.2g}; both bounds hold",

@@ -358,15 +358,21 @@ class RooDSO(DecisionMaker):
 
     def _fit_prepared(self, prepared: _Prepared, warm: WarmStart | None = None) -> None:
         started = time.perf_counter()
-        self.set_learner_ = self._learner()
-        self.uncertainty_set_ = self._learn(prepared)
+        learner = self._learner()
+        uncertainty = self._learn(learner, prepared)
         learned = time.perf_counter()
-        programme = Programme(prepared.problem, self.uncertainty_set_, prepared.embedding)
-        options, basis = self._options(prepared.seeds()), self._basis(prepared)
-        self._box_search = self._search(prepared)
-        self._programme, solution = self._solve(
-            programme, options, self._box_search, basis=basis, warm=warm
+        basis, options = self._basis(uncertainty, prepared), self._options(prepared.seeds())
+        search = self._search(prepared)
+        programme, solution = self._solve(
+            Programme(prepared.problem, uncertainty, prepared.embedding),
+            options,
+            search,
+            basis=basis,
+            warm=warm,
         )
+        # Nothing is set before all has succeeded.
+        self.set_learner_, self.uncertainty_set_ = learner, uncertainty
+        self._programme, self._box_search = programme, search
         timings = {"kernel": prepared.seconds, "set": learned - started, **solution.timings}
         self._finish(
             prepared.embedding.sources, prepared.problem, replace(solution, timings=timings)
@@ -406,9 +412,9 @@ class RooDSO(DecisionMaker):
         if self.continuous == "prove" or box.violation_found > box.tolerance:
             warnings.warn(box.summary(), ConvergenceWarning, stacklevel=4)
 
-    def _learn(self, prepared: _Prepared) -> UncertaintySet:
+    def _learn(self, learner: Any, prepared: _Prepared) -> UncertaintySet:
         gram = prepared.herded_gram() if self.gram == "herded" else None
-        learned: UncertaintySet = self.set_learner_.learn(prepared.embedding, gram)
+        learned: UncertaintySet = learner.learn(prepared.embedding, gram)
         if learned.radius == 0.0 and learned.n_anchors == 1:
             warnings.warn(
                 "the ball has radius 0 (one source, or sources that do not differ): the decision "
@@ -418,8 +424,8 @@ class RooDSO(DecisionMaker):
             )
         return learned
 
-    def _basis(self, prepared: _Prepared) -> Basis | None:
-        if self.representer == "exact" or self.uncertainty_set_.radius == 0.0:
+    def _basis(self, uncertainty: UncertaintySet, prepared: _Prepared) -> Basis | None:
+        if self.representer == "exact" or uncertainty.radius == 0.0:
             return None
         n_samples, n_points = prepared.embedding.sources.n_samples, len(prepared.embedding.support)
         given = np.arange(n_points)
@@ -427,7 +433,7 @@ class RooDSO(DecisionMaker):
             assert prepared.herded is not None
             chosen = np.unique(np.concatenate(prepared.herded))
             given = np.concatenate([chosen, given[n_samples:]])
-        return Fixed(prepared.embedding, self.uncertainty_set_, given)
+        return Fixed(prepared.embedding, uncertainty, given)
 
     def _options(self, seeds: IntArray | None) -> LoopOptions:
         options = LoopOptions(

@@ -32,6 +32,9 @@ _LEVEL = 0.3
 #: Rounds in a row that may gain next to nothing before the trial point is where the cuts are
 #: lowest.
 _STALLS = 3
+#: Where the optimum is below what would be enough, the share of what is missing that the lower
+#: bound may be from the optimum.
+_NEARLY = 0.01
 #: Rounds that a cut may be without multiplier before it is dropped.
 _PATIENCE = 20
 
@@ -101,7 +104,7 @@ def minimize_over_mixtures(
     first_cut : tuple of float and ndarray, optional
         A minorant of F (K = 1 only) known already: value at 0 and slope.
     enough : float
-        Stop once the lower bound reaches this.
+        Stop once the lower bound reaches this, or, where it cannot, nearly its best.
     max_iter : int
     time_limit : float
         Seconds.
@@ -153,10 +156,10 @@ class _Level:
         while rounds < max_iter and (rounds == 0 or time.monotonic() < deadline):
             rounds += 1
             self._visit(z)
-            if self._closed(tol) or self.lower >= enough:
+            if self._closed(tol, enough):
                 break
             self._raise_lower()
-            if self._closed(tol) or self.lower >= enough:
+            if self._closed(tol, enough):
                 break
             if progress is not None:
                 progress("cuts", None, self._details(rounds))
@@ -169,8 +172,12 @@ class _Level:
         gap = (self.upper - self.lower) / max(1.0, abs(self.upper))
         return {"round": rounds, "upper": self.upper, "lower": self.lower, "gap": gap}
 
-    def _closed(self, tol: float) -> bool:
-        return self.upper - self.lower <= tol * max(1.0, abs(self.upper))
+    def _closed(self, tol: float, enough: float) -> bool:
+        """Whether the bounds meet, or the lower one is enough or nearly all that it can be."""
+        gap = self.upper - self.lower
+        if gap <= tol * max(1.0, abs(self.upper)) or self.lower >= enough:
+            return True
+        return bool(np.isfinite(enough)) and gap <= _NEARLY * (enough - self.upper)
 
     def _visit(self, z: Array) -> None:
         """Evaluate all averages at z, and add their linearisations."""

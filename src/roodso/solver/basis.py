@@ -53,6 +53,10 @@ class Shares:
 class Basis(Protocol):
     """Coordinates of whatever is active."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether the witness that is best of all lies in it."""
+
     def extend(self, points: IntArray) -> None:
         """Add active points."""
 
@@ -68,6 +72,8 @@ class Basis(Protocol):
 
 class Span:
     """The span of the active points and the anchors: exact."""
+
+    exact = True
 
     def __init__(self, embedding: Embedding, uncertainty: UncertaintySet) -> None:
         self.embedding = embedding
@@ -125,6 +131,7 @@ class Fixed:
 
     def __init__(self, embedding: Embedding, uncertainty: UncertaintySet, given: IntArray) -> None:
         self.embedding = embedding
+        self.exact = len(given) == len(embedding.points)
         columns = embedding.columns(given)
         factor, pivots = pivoted_cholesky(columns[given])
         rank = factor.shape[1]

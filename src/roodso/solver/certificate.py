@@ -20,15 +20,19 @@ gap, E_P' f itself is minimised over X (`roodso.solver.average`).
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
 
 from roodso._typing import Array
+from roodso.exceptions import SolverError
 from roodso.sets.mixtures import into_capped_simplex
 from roodso.solver.average import minimize_over_mixtures
 from roodso.solver.rows import LoopResult, Programme
 from roodso.solver.witness import RKHSFunction, best_multiple
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["Certificate", "certify", "certify_upper", "pull_inside"]
 
@@ -70,14 +74,17 @@ class Certificate:
         return (self.upper - self.lower) / max(1.0, abs(self.upper))
 
 
-def certify(programme: Programme, result: LoopResult, tol: float) -> Certificate:
+def certify(
+    programme: Programme, result: LoopResult, tol: float, time_limit: float = np.inf
+) -> Certificate:
     """Recompute both bounds from the loop's decision, witness and multipliers."""
     z, upper, g, beta = certify_upper(programme, result.z, result.g)
     weights, mixture, minorant = pull_inside(programme, result, z)
     region = programme.problem.region
     lower = minorant[0] + region.minimize_linear(minorant[1])
     if upper - lower > tol * max(1.0, abs(upper)):
-        lower = max(lower, _minimum_average(programme, weights, z, minorant, upper, tol))
+        least = _minimum_average(programme, weights, z, minorant, upper, tol, time_limit)
+        lower = max(lower, least)
     return Certificate(z, upper, lower, g, beta, weights, mixture)
 
 
@@ -128,17 +135,23 @@ def _minimum_average(
     minorant: tuple[float, Array],
     upper: float,
     tol: float,
+    time_limit: float,
 ) -> float:
-    """A lower bound on min_z E_P f, by minimising it."""
+    """A lower bound on min_z E_P f, by minimising it; -inf where that fails."""
     used = np.flatnonzero(weights)
     xi, shares = programme.support[used], weights[used]
-    return minimize_over_mixtures(
-        programme.problem,
-        xi,
-        shares[:, None],
-        cap=1.0,
-        start=z,
-        tol=0.1 * tol,
-        first_cut=minorant,
-        enough=upper - 0.5 * tol * max(1.0, abs(upper)),
-    ).lower
+    try:
+        return minimize_over_mixtures(
+            programme.problem,
+            xi,
+            shares[:, None],
+            cap=1.0,
+            start=z,
+            tol=0.1 * tol,
+            first_cut=minorant,
+            enough=upper - 0.5 * tol * max(1.0, abs(upper)),
+            time_limit=time_limit,
+        ).lower
+    except SolverError as error:
+        logger.warning("the worst case's own best cost: %s", error)
+        return -np.inf

@@ -1,7 +1,8 @@
 r"""Conic programmes: minimise c'x subject to A x + s = b, s in K.
 
-Clarabel solves them; where it fails, once more with stronger regularisation, then SCS. Nothing here
-is trusted: callers recompute what they report (`roodso.solver.certificate`).
+Clarabel solves them; where it fails, once more with stronger regularisation, then SCS. Where none
+reaches its tolerance, the first that came near is taken. Nothing here is trusted: callers recompute
+what they report (`roodso.solver.certificate`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from roodso._typing import Array
+from roodso._typing import Array, IntArray
 from roodso.exceptions import SolverError
 
 __all__ = ["ConicProgramme", "ConicSolution", "solve_conic"]
@@ -42,6 +43,17 @@ class ConicSolution:
     z: Array
     status: str
     solver: str
+
+    @property
+    def accurate(self) -> bool:
+        """Whether the solver says that it met its tolerance."""
+        return self.status in ("Solved", "solved")
+
+    @property
+    def usable(self) -> bool:
+        """Whether there are numbers that may be near the solution."""
+        near = self.accurate or self.status in ("AlmostSolved", "InsufficientProgress")
+        return near and bool(np.isfinite(self.x).all() and np.isfinite(self.z).all())
 
 
 class ConicProgramme:
@@ -134,6 +146,11 @@ class ConicProgramme:
         return self._solved.z[rows]
 
     @property
+    def accurate(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self._solved.accurate
+
+    @property
     def value(self) -> float:
         """The linear part of the objective."""
         return float(self._cost @ self._solved.x)
@@ -148,30 +165,31 @@ def solve_conic(
     P: sparse.csc_matrix | None = None,
     time_limit: float = np.inf,
 ) -> ConicSolution:
-    """Solve, falling back as far as needed; `SolverError` when nothing gives finite numbers."""
-    statuses = []
+    """Solve, falling back as far as needed; `SolverError` when nothing gives usable numbers."""
+    statuses: list[str] = []
+    near: ConicSolution | None = None
     started = time.monotonic()
     for attempt in (_clarabel, _clarabel_regularized, _scs):
         left = time_limit - (time.monotonic() - started)
         if left <= 0:
             statuses.append("time limit")
             break
+        if attempt is _scs and near is not None:
+            break
         solution = attempt(c, A, b, cones, tol, P, left)
-        if solution is not None and _usable(solution):
-            return solution
+        if solution is not None and solution.usable:
+            if solution.accurate:
+                return solution
+            near = near or solution
         statuses.append("not applicable" if solution is None else solution.status)
         logger.info("conic solver %s: %s", attempt.__name__, statuses[-1])
+    if near is not None:
+        return near
     raise SolverError(
         f"no conic solver could solve a master programme with {A.shape[0]} rows and "
         f"{A.shape[1]} columns ({'; '.join(statuses)})",
         statuses[0],
     )
-
-
-def _usable(solution: ConicSolution) -> bool:
-    """Solved, or stopped early with numbers good enough for the loop's certificate to judge."""
-    good = solution.status in ("Solved", "AlmostSolved", "InsufficientProgress", "solved")
-    return good and bool(np.isfinite(solution.x).all() and np.isfinite(solution.z).all())
 
 
 def _clarabel(
@@ -257,14 +275,34 @@ def _scs(
     return ConicSolution(np.asarray(result["x"]), z, str(result["info"]["status"]), "SCS")
 
 
+def cone_numbers(cones: list[tuple[str, float]]) -> IntArray:
+    """The cone of each row, counted so that rows of a product of half-lines count singly.
+
+    Examples
+    --------
+    >>> cone_numbers([("nonnegative", 2), ("second_order", 3), ("exponential", 3)]).tolist()
+    [0, 1, 2, 2, 2, 3, 3, 3]
+    """
+    lengths: list[int] = []
+    for kind, size in cones:
+        length = _length(kind, size)
+        lengths += [1] * length if kind in ("zero", "nonnegative") else [length]
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def _length(kind: str, size: float) -> int:
+    """Number of rows of a cone; the power cone's ``size`` is its exponent."""
+    if kind in ("exponential", "power"):
+        return 3
+    return int(size) * (int(size) + 1) // 2 if kind == "psd" else int(size)
+
+
 def _rows_of(cones: list[tuple[str, float]], wanted: str) -> list[int]:
     """Row numbers that belong to cones of one kind."""
     rows: list[int] = []
     start = 0
     for kind, size in cones:
-        length = 3 if kind in ("exponential", "power") else int(size)
-        if kind == "psd":
-            length = int(size) * (int(size) + 1) // 2
+        length = _length(kind, size)
         if kind == wanted:
             rows += range(start, start + length)
         start += length

@@ -27,7 +27,7 @@ from scipy import sparse
 from roodso._typing import Array, IntArray
 from roodso.losses.base import ConicRows
 from roodso.losses.region import Region
-from roodso.solver.conic import ConicProgramme
+from roodso.solver.conic import ConicProgramme, cone_numbers
 
 __all__ = ["IDLE", "Cuts", "Master", "MasterSolution"]
 
@@ -89,7 +89,7 @@ class MasterSolution:
 
     The multipliers of the rows of one point add up to its probability under the worst case; those
     of the anchors' rows to the share of each anchor's own distribution. ``mixture`` is the a of the
-    worst case, ``norm`` is |g|.
+    worst case, ``norm`` is |g|; ``accurate`` says whether the solver met its tolerance.
     """
 
     z: Array
@@ -100,6 +100,7 @@ class MasterSolution:
     anchor_cut_weights: Array
     conic_weights: list[Array]
     mixture: Array
+    accurate: bool
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ class Master:
             anchor_cut_weights=weights(anchor_rows),
             conic_weights=[weights(rows) for rows in conic_rows],
             mixture=np.ones(1) if hull is None else weights(hull),
+            accurate=p.accurate,
         )
 
     def _add_witness(self, p: ConicProgramme, F_anchors: Array, radius: float) -> slice | None:
@@ -212,7 +214,42 @@ class Master:
         p.add_columns(t, np.zeros(n))
         p.add_columns(o, np.zeros(rows.A_o.shape[1]))
         in_u = rows.A_z @ sparse.diags(self.region.side)
-        offset = rows.A_z @ self.region.lower + rows.A_t @ np.full(n, self.shift)
-        p.add_block({"u": in_u, t: rows.A_t * self.unit, o: rows.A_o}, rows.b - offset, rows.cones)
+        in_t = rows.A_t * self.unit
+        right = rows.b - rows.A_z @ self.region.lower - rows.A_t @ np.full(n, self.shift)
+        by_row, by_o = _balance(in_u, in_t, rows.A_o, rows.cones)
+        D = sparse.diags(by_row)
+        parts = {"u": D @ in_u, t: D @ in_t, o: D @ rows.A_o @ sparse.diags(by_o)}
+        p.add_block(parts, by_row * right, rows.cones)
         parts = {t: np.eye(n), "y": -F, "beta": np.full((n, 1), -1.0)}
         return p.add_rows("nonnegative", parts, np.zeros(n))
+
+
+def _balance(
+    in_u: sparse.csc_matrix,
+    in_t: sparse.csc_matrix,
+    in_o: sparse.csc_matrix,
+    cones: list[tuple[str, float]],
+) -> tuple[Array, Array]:
+    """Factors for rows and for the auxiliary columns that bring their entries near one.
+
+    All rows of a cone get the same factor, which keeps it the cone it is; so do rows of the
+    nonnegative and the zero cone, each by itself.
+    """
+    cone_of = cone_numbers(cones)
+    by_row, by_o = np.ones(len(cone_of)), np.ones(in_o.shape[1])
+    given, auxiliary = abs(sparse.hstack([in_u, in_t], format="csr")), abs(in_o.tocsr())
+    for _ in range(5):
+        in_rows = np.maximum(_largest(given, 1), _largest(auxiliary @ sparse.diags(by_o), 1))
+        in_cones = np.zeros(cone_of.max(initial=-1) + 1)
+        np.maximum.at(in_cones, cone_of, by_row * in_rows)
+        by_row /= np.sqrt(np.where(in_cones > 0, in_cones, 1.0))[cone_of]
+        in_columns = by_o * _largest(sparse.diags(by_row) @ auxiliary, 0)
+        by_o /= np.sqrt(np.where(in_columns > 0, in_columns, 1.0))
+    return by_row, by_o
+
+
+def _largest(matrix: sparse.csr_matrix, axis: int) -> Array:
+    """The largest entry of each column (axis 0) or row (axis 1) of a nonnegative matrix."""
+    if 0 in matrix.shape:
+        return np.zeros(matrix.shape[1 - axis])
+    return np.asarray(matrix.max(axis=axis).todense()).ravel()

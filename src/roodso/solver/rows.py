@@ -208,6 +208,13 @@ class _Rows:
             self.cuts.add(owner, z, problem.values(z, xi), problem.slopes(z, xi))
         return len(chosen) > 0
 
+    def linearize(self, z: Array) -> None:
+        """Put linear cuts at ``z`` in the place of all conic rows, and use no more of those."""
+        owners = [owners for owners, _ in self.conic]
+        self.conic, self.use_conic = [], False
+        if owners:
+            self.add_points(self.points[np.concatenate(owners)], z)
+
     def anchor_costs(self, z: Array) -> Array:
         """E_k f(z, .) for every anchor."""
         samples = self.programme.embedding.sources.samples
@@ -316,10 +323,17 @@ class _Loop:
             except SolverError as error:
                 if self._out_of_time():
                     return replace(result, status="time limit")
-                if rounds == 1:
-                    raise
                 logger.warning("round %d: %s", rounds, error)
+                if self.rows.conic:
+                    self.rows.linearize(z)
+                    continue
+                if result.rounds == 0:
+                    raise
                 return replace(result, status=f"solver failure ({error.status})")
+            if self.rows.conic and not solution.accurate:
+                logger.info("round %d: conic rows give way to linear cuts", rounds)
+                self.rows.linearize(self.programme.problem.region.project(solution.z))
+                continue
             z = self.programme.problem.region.project(solution.z)
             costs = self.programme.problem.values(z, self.programme.support)
             lower = self.lower

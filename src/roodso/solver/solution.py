@@ -123,7 +123,9 @@ class Solution:
         True bounds on the optimal worst case over the support points; ``upper_bound`` also bounds
         the worst case of this very decision.
     status : str
-        "optimal" where the gap is within the tolerance; otherwise why the solver stopped.
+        "optimal" where the gap is within the tolerance; otherwise why the solver stopped. In paper
+        mode "restricted" means that the reduced representer is solved as asked and the gap is what
+        it leaves, "stopped by epsilon" that no row was violated by more than epsilon.
     iterations : int
     support : ndarray of shape (L, d)
         Support points in the user's units: the samples in the order given, then the drawn points,

@@ -23,11 +23,6 @@ from roodso.sets.uncertainty import UncertaintySet
 __all__ = ["RKHSFunction", "best_multiple", "support_function"]
 
 
-#: |g|^2 is a sum of products of coefficients with kernel values; it is taken to be wrong by this
-#: times C (sum |coefficients|)^2, which is a few units in the last place.
-_ROUNDING = 2.5e-15
-
-
 @dataclass(frozen=True)
 class RKHSFunction:
     """A function by its coefficients, with what the bounds need of it.
@@ -78,7 +73,7 @@ class RKHSFunction:
         squared = coefficients @ values[index] + source_coefficients @ products
         plain = float(np.sqrt(max(float(squared), 0.0)))
         mass = np.abs(coefficients).sum() + np.abs(source_coefficients).sum()
-        norm = float(np.sqrt(plain**2 + _ROUNDING * embedding.space.kernel.bound * mass**2))
+        norm = float(np.sqrt(plain**2 + embedding.rounding * mass**2))
         return cls(index, coefficients, source_coefficients, values, products, norm, norm - plain)
 
     def times(self, factor: float) -> RKHSFunction:
