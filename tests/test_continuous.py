@@ -52,7 +52,8 @@ SHARP = {
 class Unknown(Kernel):
     """A user's kernel, exp(-r^2 / 2), that states no more than it must."""
 
-    bound, factor, sharp, curvature, bandwidths = 1.0, -0.5, False, 1.0, (1.0,)
+    bound, factor, sharp, bandwidths = 1.0, -0.5, False, (1.0,)
+    curvature, steepness = 1.0, np.exp(-0.5)
 
     def from_scaled(self, u):
         return np.exp(u, out=u)
@@ -782,3 +783,21 @@ def test_the_paper_generator_is_proved_to_tolerance():
         model = fit(Newsvendor(**NEWSVENDOR), data, nu=0.9, n_support=50)
     assert model.solution_.box.proved
     assert largest_excess(model) <= model.solution_.box.upper_bound - model.objective_ + 1e-9
+
+
+def test_models_that_bind_the_loss_to_another_box_share_no_preparation():
+    loss = newsvendor(2)
+    off, also, on = (RooDSO(loss, continuous=h)._preparation() for h in (False, False, "prove"))
+    assert off == also
+    assert off != on
+
+
+def test_the_proof_does_not_rely_on_the_search(monkeypatch):
+    """Where the search is blind, branch and bound sees."""
+    monkeypatch.setattr(continuous, "ascend", lambda excess, starts, tol: (starts, -starts[:, 0]))
+    with pytest.warns(ConvergenceWarning):
+        model = fit(newsvendor(2), few())
+    box = model.solution_.box
+    assert not box.proved
+    assert box.violation_found > box.tolerance
+    assert largest_excess(model) <= box.upper_bound - model.objective_
