@@ -18,6 +18,9 @@ import numpy as np
 
 from reference.kernels import kernel_matrix
 
+#: Clarabel with tolerances well below those of the claims that it checks.
+ACCURATE = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+
 
 def accurate_value(problem, solver="CLARABEL"):
     """The optimal value, from Clarabel as accurately as it can: to 1e-8 at least.

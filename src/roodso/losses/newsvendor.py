@@ -99,7 +99,6 @@ class Newsvendor(Loss):
         terms = _Terms(p, c, h, b)
         bound = _valid_upper(terms, low, high, A_ub, b_ub, lower, upper)
         region = Region.box(low, bound).with_inequality(A_ub, b_ub)
-        region.some_point()  # refuses constraints that contradict each other
         return NewsvendorProblem(terms, region)
 
 
