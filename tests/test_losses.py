@@ -1,339 +1,571 @@
-"""Losses: the paper's formulas, subgradients, conic rows, closed forms, regions."""
+"""Losses mean what the paper's formulas say, and their regions lose no optimum."""
 
 import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 from sklearn.base import clone
 
-from roodso.losses import ConvexLoss, CVaRPortfolio, Newsvendor
-from roodso.losses.region import Region
+from reference.losses import (
+    newsvendor_cost,
+    newsvendor_game,
+    newsvendor_minimum,
+    portfolio_cost,
+    portfolio_minimum,
+)
+from roodso import DegenerateDataWarning, RooDSO
+from roodso.losses import ConvexLoss, CVaRPortfolio, Newsvendor, Region
+from roodso.losses.base import weighted_quantile
 from roodso.solver.conic import ConicProgramme
 
-RNG = np.random.default_rng(0)
-XI = RNG.uniform(0.5, 3.0, (12, 3))
-TERMS = {
-    "price": [50.0, 40.0, 30.0],
-    "cost": [20.0, 15.0, 12.0],
-    "holding": [5.0, 3.0, 0.0],
-    "backorder": [10.0, 8.0, 0.0],
+TERMS = ([50.0, 40.0, 9.0], [20.0, 15.0, 4.0], [5.0, 3.0, 0.0], [10.0, 8.0, 0.5])
+POINTS = np.random.default_rng(0).uniform(0.5, 3.0, (6, 3))
+RETURNS = np.random.default_rng(1).normal(0.01, 0.05, (8, 3))
+BOX = POINTS.min(axis=0), POINTS.max(axis=0)
+
+numbers = st.floats(-5.0, 5.0)
+costs = st.floats(0.0, 50.0)
+
+
+def vectors(elements, size=2):
+    return arrays(float, size, elements=elements)
+
+
+def tables(n=4, width=2):
+    return arrays(float, (n, width), elements=numbers)
+
+
+def diff(x, xi):
+    """X minus each row of xi, as a cvxpy expression (n, d)."""
+    return np.ones((len(xi), 1)) @ cp.reshape(x, (1, xi.shape[1]), order="C") - xi
+
+
+def quadratic(**changes):
+    parameters = {
+        "value": lambda x, xi: ((x - xi) ** 2).sum(axis=1),
+        "subgradient": lambda x, xi: 2 * (x - xi),
+        "lower": -4.0,
+        "upper": 6.0,
+    }
+    return ConvexLoss(**(parameters | changes))
+
+
+EXPRESSIONS = {
+    "quadratic": lambda x, xi: cp.sum(cp.square(diff(x, xi)), axis=1),
+    "log-sum-exp": lambda x, xi: cp.log_sum_exp(diff(x, xi), axis=1),
+    "distance": lambda x, xi: cp.norm(diff(x, xi), 2, axis=1),
+    "power": lambda x, xi: cp.sum(cp.power(cp.abs(diff(x, xi)), 1.5), axis=1),
+    "piecewise linear": lambda x, xi: cp.max(cp.abs(diff(x, xi)), axis=1),
+    "one column": lambda x, xi: cp.sum(cp.huber(diff(x, xi)), axis=1, keepdims=True),
 }
-NEWSVENDOR = Newsvendor(**TERMS)
-FUND = CVaRPortfolio(risk_aversion=10, tail=0.2)
+NUMPY = {
+    "quadratic": lambda x, xi: ((x - xi) ** 2).sum(axis=1),
+    "log-sum-exp": lambda x, xi: np.log(np.exp(x - xi).sum(axis=1)),
+    "distance": lambda x, xi: np.sqrt(((x - xi) ** 2).sum(axis=1)),
+    "power": lambda x, xi: (np.abs(x - xi) ** 1.5).sum(axis=1),
+    "piecewise linear": lambda x, xi: np.abs(x - xi).max(axis=1),
+    "one column": lambda x, xi: np.where(
+        np.abs(x - xi) <= 1, (x - xi) ** 2, 2 * np.abs(x - xi) - 1
+    ).sum(axis=1),
+}
+
+PROBLEMS = {
+    "newsvendor": Newsvendor(*TERMS).bind(*BOX),
+    "portfolio": CVaRPortfolio(10, 0.2).bind(RETURNS.min(axis=0), RETURNS.max(axis=0)),
+    "callables": quadratic().bind(*BOX),
+} | {
+    name: ConvexLoss(expression=expression, lower=0.1, upper=6.0).bind(*BOX)
+    for name, expression in EXPRESSIONS.items()
+}
+
+every_problem = pytest.mark.parametrize("name", PROBLEMS)
 
 
-def bound(loss, xi=XI):
-    return loss.bind(xi.min(axis=0), xi.max(axis=0))
+# What they say
 
 
-def _quadratic(x, xi):
-    n, d = xi.shape
-    return cp.sum(cp.square(np.ones((n, 1)) @ cp.reshape(x, (1, d), order="C") - xi), axis=1)
+@given(vectors(costs), vectors(costs), vectors(costs), vectors(costs), vectors(costs), tables())
+def test_the_newsvendor_costs_what_the_paper_says(p, c, h, b, x, xi):
+    problem = Newsvendor(p, c, h, b).bind(xi.min(axis=0), xi.max(axis=0))
+    expected = [newsvendor_cost(x, row, p, c, h, b) for row in xi]
+    np.testing.assert_allclose(problem.values(x, xi), expected, rtol=1e-12, atol=1e-9)
 
 
-def _log_sum_exp(x, xi):
-    row = cp.reshape(x, (1, xi.shape[1]), order="C")
-    return cp.log_sum_exp(cp.multiply(xi, row), axis=1)
+def test_one_number_stands_for_all_items():
+    one = Newsvendor(price=7, cost=2, holding=0.5, backorder=1).bind(*BOX)
+    many = Newsvendor([7, 7, 7], [2, 2, 2], [0.5] * 3, [1] * 3).bind(*BOX)
+    x = np.array([1.0, 2.0, 0.5])
+    np.testing.assert_array_equal(one.values(x, POINTS), many.values(x, POINTS))
 
 
-QUADRATIC = ConvexLoss(
-    value=lambda x, xi: ((x - xi) ** 2).sum(axis=1),
-    subgradient=lambda x, xi: 2 * (x - xi),
-    lower=-4,
-    upper=6,
-)
-QUADRATIC_EXPRESSION = ConvexLoss(expression=_quadratic, lower=-4, upper=6)
-LOG_SUM_EXP = ConvexLoss(expression=_log_sum_exp, lower=-4, upper=6)
-ALL = [NEWSVENDOR, FUND, QUADRATIC, QUADRATIC_EXPRESSION, LOG_SUM_EXP]
-NAMES = ["newsvendor", "portfolio", "callables", "quadratic expression", "log-sum-exp"]
-every_loss = pytest.mark.parametrize("loss", ALL, ids=NAMES)
+@given(vectors(st.floats(0, 1)), numbers, tables(), st.floats(0, 20), st.floats(0.01, 1))
+def test_the_portfolio_costs_what_the_paper_says(x, tau, xi, aversion, tail):
+    problem = CVaRPortfolio(aversion, tail).bind(xi.min(axis=0), xi.max(axis=0))
+    expected = [portfolio_cost(x, tau, row, aversion, tail) for row in xi]
+    values = problem.values(np.append(x, tau), xi)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-9)
 
 
-# Values
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_an_expression_costs_what_it_says(name):
+    x = np.array([1.0, 0.4, 2.0])
+    found = PROBLEMS[name].values(x, POINTS)
+    np.testing.assert_allclose(found, NUMPY[name](x, POINTS), rtol=1e-10)
 
 
-@given(st.lists(st.floats(0, 5), min_size=3, max_size=3))
-def test_the_newsvendors_cost_is_the_papers(x):
-    p, c, h, b = (np.array(TERMS[name]) for name in ("price", "cost", "holding", "backorder"))
-    x = np.array(x)
-    expected = [
-        -p @ np.minimum(x, xi) + c @ x + h @ np.maximum(x - xi, 0) + b @ np.maximum(xi - x, 0)
-        for xi in XI
-    ]
-    np.testing.assert_allclose(bound(NEWSVENDOR).values(x, XI), expected, atol=1e-10)
-
-
-def test_the_portfolios_cost_is_the_papers():
-    z = np.array([0.2, 0.5, 0.3, -1.1])
-    expected = []
-    for xi in XI:
-        loss = -z[:3] @ xi
-        expected.append(loss + 10 * (z[3] + max(loss - z[3], 0) / 0.2))
-    np.testing.assert_allclose(bound(FUND).values(z, XI), expected, rtol=1e-13)
-
-
-def test_the_two_ways_to_give_a_loss_agree():
-    x = np.array([0.3, -1.0, 2.5])
-    one, other = bound(QUADRATIC), bound(QUADRATIC_EXPRESSION)
-    np.testing.assert_allclose(one.values(x, XI), other.values(x, XI), rtol=1e-12)
-    np.testing.assert_allclose(one.slopes(x, XI), other.slopes(x, XI), rtol=1e-12)
-
-
-@every_loss
-def test_subgradients_support_the_cost_everywhere(loss):
-    problem = bound(loss)
+@every_problem
+@given(seed=st.integers(0, 10**6))
+def test_slopes_are_subgradients(name, seed):
+    problem, rng = PROBLEMS[name], np.random.default_rng(seed)
     region = problem.region
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        z, other = (rng.uniform(region.lower, region.upper) for _ in range(2))
-        below = problem.values(z, XI) + problem.slopes(z, XI) @ (other - z)
-        assert (problem.values(other, XI) >= below - 1e-7 * (1 + np.abs(below))).all()
-        weights = rng.dirichlet(np.ones(len(XI)), size=2).T
-        np.testing.assert_allclose(
-            problem.mean_slope(z, XI, weights), weights.T @ problem.slopes(z, XI), atol=1e-9
-        )
+    x, y = region.lower + region.side * rng.random((2, region.dimension))
+    if name == "newsvendor" and rng.random() < 0.5:
+        x = np.maximum(x, 0).round(1)  # on a kink now and then
+    xi = RETURNS if name == "portfolio" else np.vstack([POINTS, np.resize(x, 3)])
+    below = problem.values(x, xi) + problem.slopes(x, xi) @ (y - x)
+    above = problem.values(y, xi)
+    assert (below <= above + 1e-8 * (1 + np.abs(above))).all()
 
 
-@pytest.mark.parametrize("loss", [NEWSVENDOR, FUND], ids=NAMES[:2])
-def test_the_losses_of_the_paper_are_convex_in_the_data(loss):
-    problem, rng = bound(loss), np.random.default_rng(2)
-    assert problem.convex_in_xi
-    z = rng.uniform(problem.region.lower, problem.region.upper)
-    middle = 0.5 * (XI[:6] + XI[6:])
-    ends = 0.5 * (problem.values(z, XI[:6]) + problem.values(z, XI[6:]))
-    assert (problem.values(z, middle) <= ends + 1e-12).all()
+@every_problem
+def test_the_mean_slope_is_the_mean_of_the_slopes(name):
+    problem = PROBLEMS[name]
+    xi = RETURNS if name == "portfolio" else POINTS
+    z = problem.region.lower + 0.3 * problem.region.side
+    weights = np.random.default_rng(0).random((len(xi), 2))
+    expected = weights.T @ problem.slopes(z, xi)
+    np.testing.assert_allclose(problem.mean_slope(z, xi, weights), expected, rtol=1e-12)
+    np.testing.assert_allclose(problem.mean_slope(z, xi, weights[:, 1]), expected[1], rtol=1e-12)
 
 
-@every_loss
-def test_conic_rows_say_what_the_values_say(loss):
-    """The least t_l with f(z, xi_l) <= t_l, z held fixed, are the values."""
-    problem = bound(loss)
-    rows = problem.conic_rows(XI)
-    if rows is None:
-        assert loss is QUADRATIC
+@every_problem
+def test_conic_rows_bound_the_cost_exactly(name):
+    problem = PROBLEMS[name]
+    xi = RETURNS if name == "portfolio" else POINTS
+    rows = problem.conic_rows(xi)
+    if name == "callables":
+        assert rows is None
         return
-    z = np.random.default_rng(3).uniform(problem.region.lower, problem.region.upper)
-    p = ConicProgramme()
-    p.add_columns("z", np.zeros(len(z)))
-    p.add_columns("t", np.ones(len(XI)))
-    p.add_columns("o", np.zeros(rows.A_o.shape[1]))
-    p.add_rows("zero", {"z": np.eye(len(z))}, z)
-    p.add_block({"z": rows.A_z, "t": rows.A_t, "o": rows.A_o}, rows.b, rows.cones)
-    p.solve(1e-10)
-    np.testing.assert_allclose(p["t"], problem.values(z, XI), rtol=1e-6, atol=1e-6)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        z = problem.region.lower + problem.region.side * rng.random(problem.region.dimension)
+        programme = ConicProgramme()
+        programme.add_columns("t", np.ones(len(xi)))
+        programme.add_columns("o", np.zeros(rows.A_o.shape[1]))
+        programme.add_block({"t": rows.A_t, "o": rows.A_o}, rows.b - rows.A_z @ z, rows.cones)
+        programme.solve(1e-9)
+        np.testing.assert_allclose(programme["t"], problem.values(z, xi), rtol=1e-6, atol=1e-6)
 
 
-# The best decision for a weighted average
+# The newsvendor's best average, and its region
 
 
-def average_by_linprog(terms, xi, weights, lower, upper):
-    """The weighted average's minimum: min over x, o >= (x - xi)^+ of the paper's cost."""
-    p, c, h, b = (
-        np.array(terms[name], float) for name in ("price", "cost", "holding", "backorder")
-    )
-    n, d = xi.shape
-    # f = (c - p - b)'x + b'xi + (p + b + h)'o
-    objective = np.concatenate([weights.sum() * (c - p - b), np.outer(weights, p + b + h).ravel()])
-    over = np.hstack([np.tile(np.eye(d), (n, 1)), -np.eye(n * d)])
-    bounds = [*zip(lower, upper, strict=True), *[(0, None)] * (n * d)]
-    solved = linprog(objective, over, xi.ravel(), bounds=bounds)
-    return solved.fun + weights @ xi @ b
+AVERAGES = {
+    "usual": {},
+    "price below cost": {"terms": ([3.0, 40, 9], [20.0, 15, 4], [5.0, 3, 0], [0.0, 8, 0.5])},
+    "price is cost": {"terms": ([20.0, 40, 9], [20.0, 15, 4], [5.0, 3, 0], [0.0, 8, 0.5])},
+    "free to overstock": {"terms": ([50.0, 40, 9], [0.0, 15, 4], [0.0, 3, 0], [10.0, 8, 0.5])},
+    "paid to overstock": {
+        "terms": ([50.0, 40, 9], [1.0, 15, 4], [-2.0, 3, 0], [10.0, 8, 0.5]),
+        "upper": [7.0, np.inf, np.inf],
+    },
+    "all free": {"terms": ([0.0] * 3, [0.0] * 3, [0.0] * 3, [0.0] * 3)},
+    "backorders only": {"terms": ([0.0] * 3, [0.0] * 3, [0.0] * 3, [1.0, 2, 3])},
+    "bounded": {"lower": [1.0, 0.0, 2.5], "upper": [1.2, 0.9, 9.0]},
+    "above all demand": {"lower": [5.0, 0.0, 4.0]},
+    "infinite upper": {"upper": [np.inf, 1.0, np.inf]},
+    "fixed": {"lower": [1.0, 1.0, 1.0], "upper": [1.0, 1.0, 1.0]},
+    "zero demand": {"points": np.zeros((3, 3))},
+    "negative demand": {"points": POINTS - 2.0},
+    "one point": {"points": POINTS[:1]},
+}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"holding": [-20.0, 3.0, 0.0], "upper": [4.0, 4.0, 4.0]},  # c + h = 0
-        {"price": [10.0, 15.0, 12.0], "backorder": 0.0},  # p + b <= c: order nothing
-        {"price": [30.0, 15.0, 12.0], "cost": [40.0, 15.0, 12.0], "backorder": [10.0, 0.0, 0.0]},
-        {"upper": [1.0, 2.0, 9.0]},
-        {"lower": [2.5, 0.0, 1.0]},
-        {"lower": 1.5, "upper": 1.5},
-        {"cost": 0.0, "holding": 0.0},
-    ],
-)
-def test_the_closed_form_is_the_linear_programmes_optimum(changes):
-    loss = Newsvendor(**TERMS).set_params(**changes)
-    problem, weights = bound(loss), np.random.default_rng(4).dirichlet(np.ones(len(XI)))
-    x = problem.minimize_average(XI, weights)
-    terms = {n: np.broadcast_to(np.asarray(getattr(loss, n), float), 3) for n in TERMS}
-    lower = np.broadcast_to(np.asarray(loss.lower, float), 3)
-    upper = np.full(3, 50.0) if loss.upper is None else np.broadcast_to(loss.upper, 3)
-    best = average_by_linprog(terms, XI, weights, lower, upper)
-    assert weights @ problem.values(x, XI) == pytest.approx(best, rel=1e-9)
-    assert (x >= lower - 1e-12).all()
-    assert (x <= upper + 1e-12).all()
+def case(terms=TERMS, lower=(0.0, 0.0, 0.0), upper=None, points=POINTS):
+    loss = Newsvendor(*terms, lower=lower, upper=upper)
+    return loss.bind(points.min(axis=0), points.max(axis=0)), terms, lower, upper, points
 
 
-def test_the_portfolios_tau_is_the_best_for_its_weights():
-    problem, weights = bound(FUND), np.random.default_rng(5).dirichlet(np.ones(len(XI)))
-    x = np.array([0.1, 0.7, 0.2])
-    z = problem.complete(x, XI, weights)
-    np.testing.assert_array_equal(z[:3], x)
-    taus = np.linspace(-4, 1, 2001)
-    values = [weights @ problem.values(np.append(x, tau), XI) for tau in taus]
-    assert weights @ problem.values(z, XI) <= min(values) + 1e-12
+@pytest.mark.parametrize("name", AVERAGES)
+def test_the_best_average_order_is_that_of_a_linear_programme(name):
+    problem, terms, lower, upper, points = case(**AVERAGES[name])
+    rng = np.random.default_rng(0)
+    for trial in range(4):
+        weights = np.ones(len(points)) if trial == 0 else rng.random(len(points))
+        if trial > 1:
+            weights[rng.random(len(points)) < 0.4] = 0.0
+            weights[0] = 1.0
+        weights = weights / weights.sum()
+        z = problem.minimize_average(points, weights)
+        assert (z >= problem.region.lower).all()
+        assert (z <= problem.region.upper).all()
+        found = weights @ [newsvendor_cost(z, row, *terms) for row in points]
+        least = newsvendor_minimum(points, weights, terms, lower=lower, upper=upper)
+        assert found == pytest.approx(least, rel=1e-9, abs=1e-9)
 
 
-# The finite box given to decisions cuts off no optimum
+def test_with_side_constraints_there_is_no_closed_form():
+    problem = Newsvendor(*TERMS, A_ub=[[1, 1, 1]], b_ub=[2.0]).bind(*BOX)
+    assert problem.minimize_average(POINTS, np.full(6, 1 / 6)) is None
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_box_cuts_off_no_optimum_with_side_constraints(seed):
+def constrained(seed):
+    """A newsvendor with side constraints of any sign, and demands."""
     rng = np.random.default_rng(seed)
-    A, b = rng.uniform(-1, 1, (2, 3)), rng.uniform(0.5, 3, 2)
-    if seed % 3 == 0:  # orders are forced beyond the largest demand
-        A, b = np.vstack([A, -np.ones(3)]), np.append(b, -12.0)
-        A[:2] = np.abs(A[:2]) * 0.01
-    loss = Newsvendor(**TERMS).set_params(A_ub=A, b_ub=b)
-    problem = bound(loss)
-    region = problem.region
-    assert np.isfinite(region.lower).all()
-    assert np.isfinite(region.upper).all()
-    x = cp.Variable(3, nonneg=True)
-    p, c, h, bo = (np.array(TERMS[name]) for name in TERMS)
-    mean = sum(
-        -p @ cp.minimum(x, xi) + c @ x + h @ cp.pos(x - xi) + bo @ cp.pos(xi - x) for xi in XI
-    )
-    worst = cp.Variable()
-    costs = [
-        -p @ cp.minimum(x, xi) + c @ x + h @ cp.pos(x - xi) + bo @ cp.pos(xi - x) <= worst
-        for xi in XI
-    ]
-    inside = [x >= region.lower, x <= region.upper]
-    for objective, rows in ((mean, []), (worst, costs)):
-        free, boxed = (
-            cp.Problem(cp.Minimize(objective), [A @ x <= b, *rows, *more]).solve(solver="CLARABEL")
-            for more in ([], inside)
-        )
-        assert boxed == pytest.approx(free, rel=1e-6, abs=1e-6)
+    d, rows = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    points = rng.uniform(0.2, 3.0, (int(rng.integers(1, 6)), d))
+    terms = [rng.uniform(0, high, d) for high in (50, 20, 5, 10)]
+    if rng.random() < 0.3:
+        terms[0][0] = 0.1  # price below cost
+    if rng.random() < 0.2:
+        terms[1][0] = terms[2][0] = 0.0  # free to overstock
+    lower = rng.choice([0.0, 1.0, 2.0], d)
+    upper = np.where(rng.random(d) < 0.3, lower + rng.uniform(0, 9, d), np.inf)
+    A = rng.choice([-1.0, 1.0], (rows, d)) * rng.uniform(0.1, 2.0, (rows, d))
+    A[rng.random((rows, d)) < 0.3] = 0.0
+    b = A @ (lower + rng.uniform(0, 6, d)) + rng.uniform(-1, 2, rows)
+    return terms, {"lower": lower, "upper": upper, "A_ub": A, "b_ub": b}, points
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"price": -100}, "price \\+ backorder \\+ holding must be >= 0, got"),
-        ({"holding": -30}, "cost \\+ holding must be >= 0 without upper"),
-        ({"lower": -1}, "lower must be >= 0, got -1 for item 0"),
-        ({"upper": [1, 0.5, 2], "lower": 1}, "upper must be >= lower"),
-        ({"price": [1, 2]}, "price must be a number or 3 numbers"),
-        ({"price": np.nan}, "price must hold finite numbers"),
-        ({"A_ub": [[1, 1]], "b_ub": [3]}, "A_ub must have 3 columns"),
-        ({"A_ub": [[1, 1, 1]], "b_ub": [3, 4]}, "b_ub must have one entry per row"),
-        ({"A_ub": [[1, 1, np.inf]], "b_ub": [3]}, "finite"),
-    ],
-)
-def test_bad_newsvendors_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        bound(Newsvendor(**TERMS).set_params(**changes))
+def test_the_finite_box_of_the_orders_cuts_off_no_optimum():
+    """Least average and least worst cost are those over all orders, unbounded ones included."""
+    seen = {"solved": 0, "beyond demand": 0, "refused": 0}
+    for seed in range(300):
+        terms, limits, points = constrained(seed)
+        loss = Newsvendor(*terms, **limits)
+        weights = np.random.default_rng(seed).dirichlet(np.ones(len(points)))
+        average = newsvendor_minimum(points, weights, terms, **limits)
+        game = newsvendor_game(points, terms, **limits)
+        try:
+            problem = loss.bind(points.min(axis=0), points.max(axis=0))
+            problem.region.some_point()
+        except ValueError:
+            seen["refused"] += 1
+            free_to_overstock = (terms[1] + terms[2] == 0).any()
+            assert average is None or free_to_overstock
+            continue
+        assert np.isfinite(problem.region.side).all()
+        boxed = limits | {"upper": problem.region.upper}
+        assert newsvendor_minimum(points, weights, terms, **boxed) == pytest.approx(average)
+        assert newsvendor_game(points, terms, **boxed) == pytest.approx(game)
+        seen["solved"] += 1
+        seen["beyond demand"] += bool((problem.region.upper > points.max(axis=0)).any())
+    assert seen["solved"] > 150
+    assert seen["beyond demand"] > 50
+    assert seen["refused"] > 10
+
+
+def test_constraints_may_force_orders_beyond_the_largest_demand():
+    loss = Newsvendor(*TERMS, A_ub=[[-1, -1, -1]], b_ub=[-30.0])
+    problem = loss.bind(*BOX)
+    weights = np.full(6, 1 / 6)
+    limits = {"lower": [0.0] * 3, "A_ub": loss.A_ub, "b_ub": loss.b_ub}
+    least = newsvendor_minimum(POINTS, weights, TERMS, **limits)
+    boxed = newsvendor_minimum(POINTS, weights, TERMS, **limits, upper=problem.region.upper)
+    assert boxed == pytest.approx(least)
+    model = RooDSO(loss, n_support=5, random_state=0).fit([POINTS[:3], POINTS[3:]])
+    assert model.decision_.sum() >= 30 - 1e-8
+    assert model.solution_.status == "optimal"
+
+
+def test_orders_without_a_finite_bound_are_refused():
+    with pytest.raises(ValueError, match=r"cost \+ holding = 0, orders of item 1 have no finite"):
+        Newsvendor([9, 9], [1, 0], A_ub=[[1, -1]], b_ub=[-1]).bind(np.zeros(2), np.ones(2))
+    with pytest.raises(ValueError, match=r"cost \+ holding must be >= 0 without upper, got -1"):
+        Newsvendor(9, -1).bind(np.zeros(2), np.ones(2))
+    Newsvendor(9, -1, upper=4).bind(np.zeros(2), np.ones(2))
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"risk_aversion": -1}, "risk_aversion must be"),
-        ({"tail": 0}, "tail must be"),
-        ({"tail": 1.5}, "tail must be"),
-        ({"upper": 1.5}, "0 <= lower <= upper <= 1"),
-        ({"lower": 0.5, "upper": 0.4}, "0 <= lower <= upper <= 1"),
+        ({"price": -9}, r"price \+ backorder \+ holding must be >= 0, got -9 for item 0"),
+        ({"lower": -1}, "lower must be >= 0, got -1 for item 0"),
+        ({"lower": [0, 2, 0], "upper": 1}, "upper must be >= lower, got 1 for item 1"),
+        ({"price": [1, 2]}, "price must be a number or 3 numbers"),
+        ({"cost": np.nan}, "cost must hold finite numbers"),
+        ({"A_ub": [[1, 1]], "b_ub": [1]}, "A_ub must have 3 columns"),
+        ({"A_ub": [[1, 1, 1]], "b_ub": [1, 2]}, r"b_ub must have one entry per row of A_ub \(1\)"),
+        ({"A_ub": [[1, np.inf, 1]], "b_ub": [1]}, "A_ub and b_ub must hold finite numbers"),
+        ({"b_ub": [1]}, "A_ub and b_ub must be given together"),
+        ({"A_ub": [[-1, 0, 0], [1, 0, 0]], "b_ub": [-2, 1]}, "leave no feasible order"),
     ],
 )
-def test_bad_portfolios_are_refused(parameters, message):
+def test_a_newsvendor_that_makes_no_sense_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
-        bound(CVaRPortfolio(**parameters))
+        Newsvendor(**({"price": 5, "cost": 2} | parameters)).bind(*BOX)
+
+
+def test_parameters_that_are_no_numbers_are_refused():
+    with pytest.raises(TypeError, match="price must be a number or 3 numbers, got 'high'"):
+        Newsvendor("high", 1).bind(*BOX)
+    with pytest.raises(TypeError, match="A_ub and b_ub must hold numbers"):
+        Newsvendor(5, 2, A_ub="all", b_ub=[1]).bind(*BOX)
+
+
+# The portfolio
+
+
+@given(tables(5, 3), vectors(st.floats(0.0, 1.0), 5), vectors(st.floats(0, 1), 3), st.floats(0, 1))
+def test_tau_is_the_best_one_for_weighted_returns(xi, weights, x, tail):
+    tail, x = max(tail, 0.01), x / x.sum() if x.sum() > 0 else np.full(3, 1 / 3)
+    weights = weights / weights.sum() if weights.sum() > 1e-9 else np.full(5, 0.2)
+    problem = CVaRPortfolio(10, tail).bind(xi.min(axis=0), xi.max(axis=0))
+    z = problem.complete(x, xi, weights)
+    np.testing.assert_array_equal(z[:3], x)
+
+    def mean(tau):
+        return weights @ [portfolio_cost(x, tau, row, 10, tail) for row in xi]
+
+    best = min(mean(tau) for tau in -(xi @ x))  # piecewise linear in tau: least at a kink
+    assert mean(z[-1]) == pytest.approx(best, rel=1e-9, abs=1e-9)
+    slack = 1e-12 * (1 + np.abs(xi).max())
+    assert problem.region.lower[-1] - slack <= z[-1] <= problem.region.upper[-1] + slack
+
+
+@pytest.mark.parametrize("tail", [0.05, 0.2, 1.0])
+@pytest.mark.parametrize("aversion", [0.0, 1.0, 10.0])
+def test_the_portfolios_region_cuts_off_no_optimum(aversion, tail):
+    loss = CVaRPortfolio(aversion, tail)
+    with pytest.warns(DegenerateDataWarning):  # one distribution: its sample average
+        model = RooDSO(loss, n_support=0).fit([RETURNS, RETURNS])
+    least = portfolio_minimum(RETURNS, np.full(8, 1 / 8), aversion, tail)
+    assert model.objective_ == pytest.approx(least, abs=2e-6)
+    assert model.decision_.sum() == pytest.approx(1, abs=1e-9)
+    assert (model.decision_ >= 0).all()
 
 
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({}, ValueError, "finite bounds"),
-        ({"lower": 0, "upper": np.inf}, ValueError, "finite"),
-        ({"lower": 0, "upper": 1}, ValueError, "both value and subgradient"),
-        (
-            {
-                "lower": 0,
-                "upper": 1,
-                "value": lambda x, xi: xi.sum(),
-                "subgradient": lambda x, xi: xi,
-            },
-            ValueError,
-            r"value must return shape \(2,\)",
-        ),
-        (
-            {
-                "lower": 0,
-                "upper": 1,
-                "value": lambda x, xi: xi[:, 0] / 0 * np.nan,
-                "subgradient": lambda x, xi: xi,
-            },
-            ValueError,
-            "not finite",
-        ),
-        (
-            {"lower": 0, "upper": 1, "expression": lambda x, xi: cp.sqrt(x[0]) + xi[:, 0]},
-            ValueError,
-            "convex in x",
-        ),
-        (
-            {"lower": 0, "upper": 1, "expression": lambda x, xi: cp.sum(x)},
-            ValueError,
-            "expression must have shape",
-        ),
-        ({"lower": 0, "upper": 1, "dimension": 0}, ValueError, "dimension"),
-        (
-            {"lower": 0, "upper": 1, "expression": _quadratic, "value": lambda x, xi: xi},
-            ValueError,
-            "either expression",
-        ),
-        (
-            {"lower": 0, "upper": 1, "expression": _quadratic, "A_eq": [[1, 1, 1]], "b_eq": [9]},
-            ValueError,
-            "no feasible decision",
-        ),
+        ({"tail": 0}, ValueError, r"tail must be a number in \(0, 1\], got 0"),
+        ({"tail": 1.5}, ValueError, "tail must be"),
+        ({"risk_aversion": -1}, ValueError, "risk_aversion must be"),
+        ({"risk_aversion": "low"}, TypeError, "risk_aversion must be"),
+        ({"lower": -0.1}, ValueError, "0 <= lower <= upper <= 1"),
+        ({"upper": 1.1}, ValueError, "0 <= lower <= upper <= 1"),
+        ({"lower": 0.5, "upper": 0.4}, ValueError, "0 <= lower <= upper <= 1"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
-def test_bad_convex_losses_are_refused(parameters, error, message):
+def test_a_portfolio_that_makes_no_sense_is_refused(parameters, error, message):
     with pytest.raises(error, match=message):
-        bound(ConvexLoss(**parameters))
+        CVaRPortfolio(**parameters).bind(*BOX)
 
 
-def test_losses_are_containers_of_parameters():
-    copied = clone(NEWSVENDOR).set_params(price=9.0)
-    assert copied.price == 9.0
-    assert NEWSVENDOR.price == TERMS["price"]
-    assert set(NEWSVENDOR.get_params()) >= {"price", "cost", "holding", "backorder", "A_ub", "b_ub"}
+def test_a_decision_that_is_no_portfolio_has_no_cost():
+    problem = PROBLEMS["portfolio"]
+    for x in ([0.5, 0.5, 0.5], [1.5, -0.5, 0.0]):
+        with pytest.raises(ValueError, match="x must be non-negative and add up to one"):
+            problem.at(np.array(x))
 
 
-# Regions
+# Any convex loss
 
 
-def violation(region, x):
-    """By how much x misses any bound or constraint."""
-    parts = [region.lower - x, x - region.upper, region.A_ub @ x - region.b_ub]
-    return max(part.max(initial=0.0) for part in [*parts, np.abs(region.A_eq @ x - region.b_eq)])
+def test_callables_and_expressions_give_the_same_decision():
+    shops = [POINTS[:3], POINTS[3:]]
+    settings = {"n_support": 5, "random_state": 0, "tol": 1e-8}
+    by_callables = RooDSO(quadratic(lower=-4, upper=6), **settings).fit(shops)
+    expression = ConvexLoss(expression=EXPRESSIONS["quadratic"], lower=-4, upper=6)
+    by_expression = RooDSO(expression, **settings).fit(shops)
+    assert by_callables.objective_ == pytest.approx(by_expression.objective_, rel=1e-6)
+    np.testing.assert_allclose(by_callables.decision_, by_expression.decision_, atol=1e-3)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_linear_minima_and_projections_over_a_region(seed):
+def test_decisions_may_have_another_dimension_than_the_data():
+    loss = ConvexLoss(
+        value=lambda x, xi: np.abs(xi @ [1.0, 1.0, 1.0] - x[0]),
+        subgradient=lambda x, xi: np.sign(x[0] - xi @ [1.0, 1.0, 1.0])[:, None],
+        dimension=1,
+        lower=0,
+        upper=20,
+    )
+    with pytest.warns(DegenerateDataWarning):
+        model = RooDSO(loss, n_support=5, random_state=0).fit([POINTS, POINTS])
+    assert model.decision_.shape == (1,)
+    total = POINTS.sum(axis=1)
+    assert model.objective_ == pytest.approx(np.abs(total - np.median(total)).mean(), abs=1e-5)
+
+
+def test_equality_constraints_hold():
+    loss = quadratic(lower=0, upper=5, A_eq=[[1, 1, 1]], b_eq=[2.0], A_ub=[[1, 0, 0]], b_ub=[0.3])
+    model = RooDSO(loss, n_support=5, random_state=0).fit([POINTS[:3], POINTS[3:]])
+    assert model.decision_.sum() == pytest.approx(2.0, abs=1e-9)
+    assert model.decision_[0] <= 0.3 + 1e-9
+    assert model.solution_.status == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lower": None}, "finite bounds on the decision: lower and upper"),
+        ({"upper": np.inf}, "upper must hold finite numbers"),
+        ({"lower": 7.0}, "lower bound of the loss exceeds its upper bound"),
+        ({"subgradient": None}, "both value and subgradient"),
+        ({"expression": EXPRESSIONS["quadratic"]}, "either expression, or value and subgradient"),
+        ({"value": lambda x, xi: 1.0}, r"value must return shape \(2,\), got \(\)"),
+        ({"value": lambda x, xi: xi}, r"value must return shape \(2,\), got \(2, 3\)"),
+        ({"value": lambda x, xi: np.full(len(xi), np.nan)}, "value returned .* not finite"),
+        ({"subgradient": lambda x, xi: x - xi[:1]}, r"subgradient must return shape \(2, 3\)"),
+        ({"subgradient": lambda x, xi: np.full(xi.shape, np.inf)}, "subgradient .* not finite"),
+        (
+            {"value": lambda x, xi: ((x - xi + xi.mean(axis=0)) ** 2).sum(axis=1)},
+            "must not depend on the other points",
+        ),
+        ({"A_ub": [[1, 1, 1], [-1, -1, -1]], "b_ub": [1, -2]}, "no feasible decision"),
+        ({"A_eq": [[1, 1, 1]], "b_eq": [100.0]}, "no feasible decision"),
+        ({"A_eq": [[1, 1]], "b_eq": [1.0]}, "A_eq must have 3 columns"),
+        ({"dimension": 0}, "dimension must be a whole number >= 1"),
+    ],
+)
+def test_a_convex_loss_that_makes_no_sense_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        quadratic(**changes).bind(*BOX)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (lambda x, xi: -cp.sum(cp.square(diff(x, xi)), axis=1), "does not recognise .* as convex"),
+        (lambda x, xi: cp.sqrt(cp.sum(diff(x, xi), axis=1)), "does not recognise .* as convex"),
+        (lambda x, xi: cp.sum_squares(x), r"expression must have shape \(2,\), got \(\)"),
+        (lambda x, xi: cp.square(diff(x, xi)), r"expression must have shape \(2,\), got \(2, 3\)"),
+    ],
+)
+def test_an_expression_that_makes_no_sense_is_refused(expression, message):
+    with pytest.raises(ValueError, match=message):
+        ConvexLoss(expression=expression, lower=-4, upper=6).bind(*BOX)
+
+
+def test_an_expression_outside_its_domain_is_refused():
+    loss = ConvexLoss(expression=lambda x, xi: -cp.log(x[0]) + xi[:, 0], lower=-4, upper=-1)
+    with pytest.raises(ValueError, match="not finite"):
+        loss.bind(*BOX)
+
+
+def test_a_decision_out_of_bounds_has_no_cost():
+    problem = quadratic().bind(*BOX)
+    with pytest.raises(ValueError, match="x must be within the bounds of ConvexLoss"):
+        problem.at(np.array([0.0, 0.0, 6.5]))
+    assert problem.at(np.array([0.0, 0.0, 5.5])).region.side.max() == 0
+
+
+# Parameters
+
+
+def test_losses_are_parameters_of_models():
+    model = RooDSO(Newsvendor(price=5, cost=2))
+    model.set_params(loss__price=[6, 7], loss__upper=3.0)
+    assert model.loss.price == [6, 7]
+    assert model.loss.upper == 3.0
+    assert model.get_params()["loss__cost"] == 2
+    copied = clone(model)
+    assert copied.loss is not model.loss
+    assert copied.loss.get_params() == model.loss.get_params()
+    for loss in (CVaRPortfolio(tail=0.1), quadratic()):
+        assert clone(loss).get_params() == loss.get_params()
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(loss__colour="red")
+
+
+# Regions and quantiles
+
+
+def some_region(seed):
+    """A region that is not empty, whose sides and distance from the origin differ widely."""
     rng = np.random.default_rng(seed)
-    region = Region.box([0.0, 0.0, -1.0], [2.0, 3.0, 1.0])
-    region = region.with_inequality(rng.uniform(-1, 1, (2, 3)), rng.uniform(0.5, 1, 2))
-    if seed % 2:
-        region = region.with_equality(np.array([[1.0, 1.0, 1.0]]), np.array([1.0]))
-    slope, far = rng.standard_normal(3), rng.uniform(region.lower, region.upper)
-    x = cp.Variable(3)
-    rows = [x >= region.lower, x <= region.upper, region.A_ub @ x <= region.b_ub]
-    if len(region.b_eq):
-        rows.append(region.A_eq @ x == region.b_eq)
-    least = cp.Problem(cp.Minimize(slope @ x), rows).solve(solver="CLARABEL")
-    assert region.minimize_linear(slope) == pytest.approx(least, abs=1e-6)
-    projected = region.project(far)
-    assert violation(region, projected) <= 1e-9
-    side = region.upper - region.lower
-    cp.Problem(cp.Minimize(cp.sum_squares((x - far) / side)), rows).solve(solver="CLARABEL")
-    np.testing.assert_allclose(projected, x.value, atol=1e-5)
-    assert violation(region, region.some_point()) <= 1e-9
+    n = int(rng.integers(1, 6))
+    lower = rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-3, 4)
+    upper = lower + rng.uniform(0, 1, n) * 10.0 ** rng.integers(-2, 3, n)
+    inside = lower + (upper - lower) * rng.choice([0.0, 1.0, 0.5], n)
+    A = rng.standard_normal((int(rng.integers(0, 3)), n))
+    region = Region.box(lower, upper).with_inequality(A, A @ inside + rng.choice([0, 1], len(A)))
+    if rng.random() < 0.5:
+        ones = np.ones((1, n))
+        region = region.with_equality(ones, ones @ inside)
+    return region, inside, rng
+
+
+def by_highs(region, slope):
+    solved = linprog(
+        slope / np.abs(slope).max(),
+        A_ub=region.A_ub if len(region.b_ub) else None,
+        b_ub=region.b_ub if len(region.b_ub) else None,
+        A_eq=region.A_eq if len(region.b_eq) else None,
+        b_eq=region.b_eq if len(region.b_eq) else None,
+        bounds=np.column_stack([region.lower, region.upper]),
+    )
+    return solved.fun * np.abs(slope).max()
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_linear_minima_are_bounds_and_tight_whatever_the_units(size):
+    for seed in range(150):
+        region, inside, rng = some_region(seed)
+        slope = size * rng.standard_normal(region.dimension)
+        found = region.minimize_linear(slope)
+        terms = np.abs(slope) @ np.maximum(np.abs(region.lower), np.abs(region.upper))
+        assert found <= slope @ inside + 1e-12 * terms
+        assert found == pytest.approx(by_highs(region, slope), abs=1e-6 * terms)
+    assert Region.box([-1.0], [2.0]).minimize_linear(np.zeros(1)) == 0.0
+
+
+def misses(region, z):
+    """By how much a point misses the region, in shares of each constraint's range."""
+    parts = [region.lower - z, z - region.upper]
+    for A, over in [
+        (region.A_ub, region.A_ub @ z - region.b_ub),
+        (region.A_eq, np.abs(region.A_eq @ z - region.b_eq)),
+    ]:
+        reach = (np.abs(A) * region.side).max(axis=1, initial=1e-3)
+        parts.append(over / reach)
+    return max(part.max(initial=0.0) for part in parts)
+
+
+def test_projections_lie_in_the_region_and_are_nearest():
+    for seed in range(150):
+        region, inside, rng = some_region(seed)
+        side = np.where(region.side > 0, region.side, 1.0)
+        far = inside + side * rng.standard_normal(region.dimension)
+        z = region.project(far)
+        assert misses(region, z) <= 1e-8
+        # The angle at the nearest point of a convex set, towards any other of its points, is blunt.
+        away, towards = (far - z) / side, (inside - z) / side
+        assert away @ towards <= 1e-5 * (1 + np.linalg.norm(away))
+
+
+def test_what_misses_the_region_by_rounding_is_moved_by_as_little():
+    """A quadratic programme to 1e-12 would place it to 1e-6 only."""
+    for seed in range(150):
+        region, inside, rng = some_region(seed)
+        side = np.where(region.side > 0, region.side, 1.0)
+        near = inside + 1e-10 * side * rng.standard_normal(region.dimension)
+        z = region.project(near)
+        assert misses(region, z) <= 1e-8
+        assert np.linalg.norm((z - near) / side) <= 1e-7
+    region = Region.box([0.0, 0.0], [1.0, 1.0])
+    np.testing.assert_array_equal(region.project(np.array([0.25, 2.0])), [0.25, 1.0])
+
+
+def test_an_empty_region_says_so():
+    region = Region.box([0.0], [1.0]).with_inequality(np.ones((1, 1)), np.array([-1.0]))
+    with pytest.raises(ValueError, match="no feasible decision"):
+        region.some_point()
+    with pytest.raises(ValueError, match="exceeds its upper bound"):
+        Region.box([2.0], [1.0]).some_point()
+
+
+@given(vectors(numbers, 5), vectors(st.floats(0, 1), 5), st.floats(0, 1))
+def test_weighted_quantiles_are_where_the_distribution_reaches_the_level(values, weights, level):
+    if weights.sum() == 0:
+        weights = np.ones(5)
+    found = weighted_quantile(values, weights, level)
+    total = weights.sum()
+    assert found in values
+    assert weights[values <= found].sum() >= level * total * (1 - 1e-9)
+    below = values[values < found]
+    if len(below):
+        assert weights[values <= below.max()].sum() <= level * total * (1 + 1e-9)

@@ -206,15 +206,42 @@ class ExpressionProblem(_BoundedProblem):
 
     def values(self, z: Array, xi: Array) -> Array:
         variable = _variable(z)
-        return _checked(np.ravel(self._build(variable, xi).value), (len(xi),), "expression")
+        with np.errstate(all="ignore"):
+            value = self._build(variable, xi).value
+        return _checked(np.ravel(value), (len(xi),), "expression")
 
     def slopes(self, z: Array, xi: Array) -> Array:
+        """By cvxpy's derivatives, and by duality for the points where it has none.
+
+        It gives up on all points for one with a derivative it does not know, |x - xi|^1.5 at 0 say:
+        halving finds that one.
+        """
         variable = _variable(z)
-        jacobian = self._build(variable, xi).grad[variable]
-        if jacobian is None:
-            raise SolverError("cvxpy has no gradient of the loss at a decision inside the bounds")
-        dense = jacobian.toarray() if sparse.issparse(jacobian) else np.asarray(jacobian)
-        return _checked(dense.reshape(len(z), len(xi)).T, (len(xi), len(z)), "expression gradient")
+        with np.errstate(all="ignore"):
+            jacobian = self._build(variable, xi).grad[variable]
+        if jacobian is not None:
+            dense = jacobian.toarray() if sparse.issparse(jacobian) else np.asarray(jacobian)
+            shape = (len(xi), len(z))
+            return _checked(dense.reshape(len(z), len(xi)).T, shape, "expression gradient")
+        if len(xi) == 1:
+            return self._slope_by_duality(z, xi)
+        half = len(xi) // 2
+        return np.vstack([self.slopes(z, xi[:half]), self.slopes(z, xi[half:])])
+
+    def _slope_by_duality(self, z: Array, xi: Array) -> Array:
+        """The price of moving z in min {t : f(x, xi) <= t, x = z}."""
+        import cvxpy as cp
+
+        x, t = cp.Variable(len(z)), cp.Variable()
+        fixed = x == z
+        problem = cp.Problem(cp.Minimize(t), [cp.sum(self._build(x, xi)) <= t, fixed])
+        try:
+            problem.solve(solver=cp.CLARABEL)
+        except cp.error.SolverError as error:
+            raise SolverError(f"no subgradient of the loss at {z.tolist()}: {error}") from None
+        if fixed.dual_value is None:
+            raise SolverError(f"no subgradient of the loss at {z.tolist()}", problem.status)
+        return _checked(-np.atleast_2d(fixed.dual_value), (1, len(z)), "expression gradient")
 
     def conic_rows(self, xi: Array) -> ConicRows:
         """Let cvxpy reduce f(x, xi_l) <= t_l to Clarabel's cones and split the columns."""

@@ -205,8 +205,8 @@ class Region:
         What a solver returns misses the constraints by rounding, and is moved by about as much.
         """
         side = np.where(self.side > 0, self.side, 1.0)
-        u, rows = (np.clip(z, self.lower, self.upper) - self.lower) / side, self.constraints
-        if rows.violation(u) > _FEASIBLE:
+        u, rows = (z - self.lower) / side, self.constraints
+        if rows.violation(np.clip(u, 0.0, 1.0)) > _FEASIBLE:
             u = rows.nearest(u)
         u = rows.corrected(u)
         if not rows.violation(u) <= _FEASIBLE:

@@ -1,8 +1,8 @@
 r"""Conic programmes: minimise c'x subject to A x + s = b, s in K.
 
-Clarabel solves them; where it fails, once more with stronger regularisation, then SCS. Where none
-reaches its tolerance, the first that came near is taken. Nothing here is trusted: callers recompute
-what they report (`roodso.solver.certificate`).
+Clarabel solves them; where it stops well short of its tolerance, once more with stronger
+regularisation, and the better of the two is taken; where it fails, SCS. Nothing here is trusted:
+callers recompute what they report (`roodso.solver.certificate`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy import sparse
 from roodso._typing import Array, IntArray
 from roodso.exceptions import SolverError
 
-__all__ = ["ConicProgramme", "ConicSolution", "solve_conic"]
+__all__ = ["SHORT", "ConicProgramme", "ConicSolution", "cone_numbers", "solve_conic"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,28 +31,29 @@ _CLARABEL = {
     "exponential": lambda _: clarabel.ExponentialConeT(),
     "power": clarabel.PowerConeT,
 }
+#: A solution whose error is above the tolerance by more than this factor falls short of it.
+SHORT = 100.0
 #: SCS wants its cones in this order, under these names.
 _SCS = {"zero": "z", "nonnegative": "l", "second_order": "q", "exponential": "ep"}
 
 
 @dataclass(frozen=True)
 class ConicSolution:
-    """Primal x, multipliers z of the rows, the solver's word and which solver it was."""
+    """Primal x, multipliers z of the rows, the solver's word and which solver it was.
+
+    ``error`` is the largest of its relative residuals and gap.
+    """
 
     x: Array
     z: Array
     status: str
     solver: str
-
-    @property
-    def accurate(self) -> bool:
-        """Whether the solver says that it met its tolerance."""
-        return self.status in ("Solved", "solved")
+    error: float = np.inf
 
     @property
     def usable(self) -> bool:
         """Whether there are numbers that may be near the solution."""
-        near = self.accurate or self.status in ("AlmostSolved", "InsufficientProgress")
+        near = self.status in ("Solved", "AlmostSolved", "InsufficientProgress", "solved")
         return near and bool(np.isfinite(self.x).all() and np.isfinite(self.z).all())
 
 
@@ -146,9 +147,9 @@ class ConicProgramme:
         return self._solved.z[rows]
 
     @property
-    def accurate(self) -> bool:
-        """Whether the solver met its tolerance."""
-        return self._solved.accurate
+    def error(self) -> float:
+        """The largest of the solver's relative residuals and gap."""
+        return self._solved.error
 
     @property
     def value(self) -> float:
@@ -167,24 +168,25 @@ def solve_conic(
 ) -> ConicSolution:
     """Solve, falling back as far as needed; `SolverError` when nothing gives usable numbers."""
     statuses: list[str] = []
-    near: ConicSolution | None = None
+    best: ConicSolution | None = None
     started = time.monotonic()
     for attempt in (_clarabel, _clarabel_regularized, _scs):
         left = time_limit - (time.monotonic() - started)
         if left <= 0:
             statuses.append("time limit")
             break
-        if attempt is _scs and near is not None:
+        if attempt is _scs and best is not None:
             break
         solution = attempt(c, A, b, cones, tol, P, left)
         if solution is not None and solution.usable:
-            if solution.accurate:
-                return solution
-            near = near or solution
+            if best is None or solution.error < best.error:
+                best = solution
+            if best.error <= SHORT * tol:
+                return best
         statuses.append("not applicable" if solution is None else solution.status)
         logger.info("conic solver %s: %s", attempt.__name__, statuses[-1])
-    if near is not None:
-        return near
+    if best is not None:
+        return best
     raise SolverError(
         f"no conic solver could solve a master programme with {A.shape[0]} rows and "
         f"{A.shape[1]} columns ({'; '.join(statuses)})",
@@ -216,7 +218,11 @@ def _clarabel(
         P = sparse.csc_matrix((len(c), len(c)))
     named = [_CLARABEL[kind](int(size) if kind != "power" else size) for kind, size in cones]
     result = clarabel.DefaultSolver(P, c, A, b, named, settings).solve()
-    return ConicSolution(np.asarray(result.x), np.asarray(result.z), str(result.status), "Clarabel")
+    scale = max(1.0, min(abs(result.obj_val), abs(result.obj_val_dual)))
+    gap = abs(result.obj_val - result.obj_val_dual) / scale
+    x, z = np.asarray(result.x), np.asarray(result.z)
+    error = float(max(gap, result.r_prim, result.r_dual))
+    return ConicSolution(x, z, str(result.status), "Clarabel", error)
 
 
 def _clarabel_regularized(
@@ -233,7 +239,7 @@ def _clarabel_regularized(
         A,
         b,
         cones,
-        max(tol, 1e-8),
+        tol,
         P,
         time_limit,
         static_regularization_constant=1e-7,
@@ -272,7 +278,9 @@ def _scs(
     result = solver.solve()
     z = np.empty(len(b))
     z[order] = result["y"]
-    return ConicSolution(np.asarray(result["x"]), z, str(result["info"]["status"]), "SCS")
+    info = result["info"]
+    error = float(max(info["res_pri"], info["res_dual"], info["gap"]))
+    return ConicSolution(np.asarray(result["x"]), z, str(info["status"]), "SCS", error)
 
 
 def cone_numbers(cones: list[tuple[str, float]]) -> IntArray:

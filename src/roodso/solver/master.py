@@ -27,7 +27,7 @@ from scipy import sparse
 from roodso._typing import Array, IntArray
 from roodso.losses.base import ConicRows
 from roodso.losses.region import Region
-from roodso.solver.conic import ConicProgramme, cone_numbers
+from roodso.solver.conic import SHORT, ConicProgramme, cone_numbers
 
 __all__ = ["IDLE", "Cuts", "Master", "MasterSolution"]
 
@@ -89,7 +89,7 @@ class MasterSolution:
 
     The multipliers of the rows of one point add up to its probability under the worst case; those
     of the anchors' rows to the share of each anchor's own distribution. ``mixture`` is the a of the
-    worst case, ``norm`` is |g|; ``accurate`` says whether the solver met its tolerance.
+    worst case, ``norm`` is |g|; ``accurate`` says whether the solver came near its tolerance.
     """
 
     z: Array
@@ -176,7 +176,7 @@ class Master:
             anchor_cut_weights=weights(anchor_rows),
             conic_weights=[weights(rows) for rows in conic_rows],
             mixture=np.ones(1) if hull is None else weights(hull),
-            accurate=p.accurate,
+            accurate=p.error <= SHORT * self.tol,
         )
 
     def _add_witness(self, p: ConicProgramme, F_anchors: Array, radius: float) -> slice | None:
