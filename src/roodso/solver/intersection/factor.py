@@ -23,7 +23,7 @@ from roodso.losses.base import Problem
 from roodso.losses.region import Region
 from roodso.solver.intersection.balls import Balls, Inner, Pricing
 from roodso.solver.intersection.loop import GenerationOptions, generate
-from roodso.transport import ground_distances
+from roodso.transport import ground_distances, pairwise_wasserstein
 
 __all__ = ["center_of_empty_ball", "find_inner", "smallest_factor"]
 
@@ -70,8 +70,11 @@ def smallest_factor(
     if center is not None:
         factor = _factor_beside_zero(balls, center)
         return factor, factor
-    known = _known(balls, pairwise)
-    lower, best = _minimize(balls, known, options)
+    if pairwise is None:
+        pairwise = pairwise_wasserstein(balls.sources, balls.norm)
+    # Where two balls alone decide, this bound is attained, and proving it by rows would take long.
+    least = _least_by_pairs(balls, pairwise)
+    lower, best = _minimize(balls, _known(balls, pairwise), options, least=least)
     return lower, best.factor(balls.radii)
 
 
@@ -195,23 +198,31 @@ def _best_mixture(balls: Balls, pairwise: Array) -> Inner:
 
 
 def _minimize(
-    balls: Balls, start: Inner, options: GenerationOptions, *, enough_inside: bool = False
+    balls: Balls,
+    start: Inner,
+    options: GenerationOptions,
+    *,
+    enough_inside: bool = False,
+    least: float = 0.0,
 ) -> tuple[float, Inner]:
     """A lower bound on the factor, and the best distribution found.
 
     With ``enough_inside`` it ends once a distribution is at least half as deep inside as any.
+    ``least`` is a lower bound that is known already.
     """
     best, factor = start, start.factor(balls.radii)
+    if factor <= least * (1.0 + options.tol):
+        return least, best
 
     def enough(weights: Array, distances: Array, upper: float) -> bool:
         nonlocal best, factor
         inner = Inner(weights, distances)
-        reached, least = inner.factor(balls.radii), -upper
+        reached, lower = inner.factor(balls.radii), max(-upper, least)
         if reached < factor:
             best, factor = inner, reached
-        if enough_inside and factor < 1.0 and 1.0 - factor >= 0.5 * (1.0 - least):
-            return True
-        return enough_inside and least > 1.0 + 1e-6
+        if not enough_inside:
+            return factor <= lower * (1.0 + options.tol)
+        return lower > 1.0 + 1e-6 or (factor < 1.0 and 1.0 - factor >= 0.5 * (1.0 - lower))
 
     result = generate(
         _NoCost(),
@@ -222,4 +233,4 @@ def _minimize(
         factor=True,
         enough=enough,
     )
-    return max(-result.upper, 0.0), best
+    return max(-result.upper, least), best
