@@ -390,3 +390,16 @@ def test_the_subsample_is_drawn_without_replacement(monkeypatch):
 )
 def test_the_median_with_ties_and_equal_samples(samples, expected):
     assert median_bandwidth(np.array(samples)) == expected
+
+
+@pytest.mark.parametrize("n", [99_999, 100_001, 100_002, 250_000])
+@pytest.mark.parametrize("kind", ["plain", "sorted", "ties", "misleading"])
+def test_the_median_of_many_values_is_exact(n, kind):
+    values = np.random.default_rng(n).gamma(2.0, size=n)
+    if kind == "sorted":
+        values.sort()
+    elif kind == "ties":
+        values = np.round(values, 1)
+    elif kind == "misleading":  # the strided sample sees only the largest values
+        values[:: n // 10_000] = 50.0
+    assert kernels._median(values) == np.median(values)

@@ -203,7 +203,7 @@ def weighted_quantile(values: Array, weights: Array, level: float) -> float:
     >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.5)
     2.0
     """
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     cumulative = np.cumsum(weights[order])
     position = np.searchsorted(cumulative, level * cumulative[-1] * (1 - 1e-14))
     return float(values[order[min(int(position), len(values) - 1)]])
