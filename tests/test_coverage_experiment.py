@@ -293,12 +293,12 @@ def test_the_page_says_what_the_summary_says(finished):
         if line.startswith(f"| {cell.nu:g} | {cell.n_sources} |")
     )
     entries = row.split(" | ")
-    assert entries[2] == f"{cell.inside:.3f} [{cell.inside_low:.2f}, {cell.inside_high:.2f}]"
+    assert entries[2] == f"{cell.inside:.3f} [{cell.inside_low:.3f}, {cell.inside_high:.3f}]"
     assert entries[3] == "-"  # of seven sources four calibrate, and nu = 0.15 needs six
     assert entries[4] != "-"  # leave-one-out has six
     assert entries[5] == "- |"
     assert "2 at M = 7, 2 at M = 10" in text
-    assert len(text.split("| nu | M |")) == 1 + 3 * 3 + 1
+    assert len(text.split("| nu | M |")) == 1 + 4 * 3 + 1
 
 
 def test_the_pictures_show_every_cell(finished):
@@ -324,6 +324,17 @@ def test_the_published_run_is_the_full_one():
         assert row["targets"] == row["repetitions"] * settings.n_fresh
     stored = json.loads((ROOT / "results" / "coverage" / "runs.json").read_text())
     assert stored == json.loads(json.dumps(vars(settings)))
+
+
+def test_on_the_papers_generator_the_ball_does_not_bind_as_the_page_says():
+    """A ball that holds every distribution on the support points has the same worst case."""
+    loss = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
+    sources = make_newsvendor_sources(10, (50, 100), random_state=1)
+    ball, everything = (
+        RooDSO(loss, nu=0.1, gamma=g, random_state=0).fit(sources) for g in (0.0, 4.0)
+    )
+    assert ball.uncertainty_set_.radius < 0.8
+    assert ball.objective_ == pytest.approx(everything.objective_, rel=1e-5)
 
 
 def test_the_published_run_contradicts_no_promise():
