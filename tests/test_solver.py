@@ -12,7 +12,7 @@ from instances import draw
 from programmes import NEWSVENDOR, TERMS, programme, some_tables
 from reference import programme as reference
 from reference.kernels import describe, kernel_matrix
-from reference.losses import newsvendor_minimum
+from reference.losses import newsvendor_minimum, portfolio_minimum
 from roodso import ConvergenceWarning, DegenerateDataWarning, RooDSO, SolverError
 from roodso.datasets import make_newsvendor_sources
 from roodso.kernels import RBF, Laplace, Matern52
@@ -657,8 +657,6 @@ def test_the_level_method_stops_where_its_bound_is_enough_or_cannot_be():
 
 
 def test_a_portfolio_average_is_that_of_a_linear_programme():
-    from reference.losses import portfolio_minimum
-
     returns = np.random.default_rng(2).normal(0.01, 0.05, (12, 4))
     problem = CVaRPortfolio(10, 0.2).bind(returns.min(axis=0), returns.max(axis=0))
     weights = np.random.default_rng(3).dirichlet(np.ones(12))
