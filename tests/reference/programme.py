@@ -100,3 +100,22 @@ def worst_distribution(values, support, tables, weights, radius, kernel, solver=
     near = cp.norm(F.T @ w - inner) <= radius
     problem = cp.Problem(cp.Maximize(values @ w), [cp.sum(w) == 1, near])
     return accurate_value(problem, solver)
+
+
+def hull_programme(costs, constraints, support, tables, mixtures, cap, radius, kernel):
+    """The same over a hull of anchors, each a mixture of the tables, thickened by the radius.
+
+    The support function is max_a sum_k a_k <g, mu_k> + R |g| over mixtures a with a_k <= cap; the
+    maximum over a is stated by its dual, min_q q + cap sum_k (<g, mu_k> - q)^+.
+    """
+    K = kernel_matrix(kernel, support, support)
+    eigenvalues, vectors = np.linalg.eigh(K)
+    keep = eigenvalues > 1e-13 * eigenvalues.max()
+    F = vectors[:, keep] * np.sqrt(eigenvalues[keep])
+    whiten = (vectors[:, keep] / np.sqrt(eigenvalues[keep])).T
+    anchors = [whiten @ center_values(support, tables, row, kernel) for row in mixtures]
+    y, beta, q = cp.Variable(F.shape[1]), cp.Variable(), cp.Variable()
+    rows = [cost <= F[row] @ y + beta for row, cost in enumerate(costs)]
+    worst = q + cap * sum(cp.pos(anchor @ y - q) for anchor in anchors)
+    objective = worst + radius * cp.norm(y) + beta
+    return accurate_value(cp.Problem(cp.Minimize(objective), rows + constraints))

@@ -19,7 +19,7 @@ from scipy import sparse
 from roodso._typing import Array, IntArray
 from roodso.exceptions import SolverError
 
-__all__ = ["SHORT", "ConicProgramme", "ConicSolution", "cone_numbers", "solve_conic"]
+__all__ = ["ConicProgramme", "ConicSolution", "cone_numbers", "solve_conic"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +31,6 @@ _CLARABEL = {
     "exponential": lambda _: clarabel.ExponentialConeT(),
     "power": clarabel.PowerConeT,
 }
-#: A solution whose error is above the tolerance by more than this factor falls short of it.
-SHORT = 100.0
 #: SCS wants its cones in this order, under these names.
 _SCS = {"zero": "z", "nonnegative": "l", "second_order": "q", "exponential": "ep"}
 
@@ -108,7 +106,9 @@ class ConicProgramme:
         self._n_rows = rows.stop
         return rows
 
-    def solve(self, tol: float = 1e-9, time_limit: float = np.inf) -> None:
+    def solve(
+        self, tol: float = 1e-9, time_limit: float = np.inf, enough: float | None = None
+    ) -> None:
         """Solve; then read ``programme[name]``, ``multipliers(rows)`` and ``value``."""
         self._cost = np.concatenate(self._costs)
         P = None
@@ -119,7 +119,7 @@ class ConicProgramme:
             P = sparse.diags(diagonal, format="csc")
         right = np.concatenate(self._rights)
         self._solution = solve_conic(
-            self._cost, self._matrix(), right, self._cones, tol, P, time_limit
+            self._cost, self._matrix(), right, self._cones, tol, P, time_limit, enough
         )
 
     def _matrix(self) -> sparse.csc_matrix:
@@ -165,8 +165,14 @@ def solve_conic(
     tol: float = 1e-9,
     P: sparse.csc_matrix | None = None,
     time_limit: float = np.inf,
+    enough: float | None = None,
 ) -> ConicSolution:
-    """Solve, falling back as far as needed; `SolverError` when nothing gives usable numbers."""
+    """Solve, falling back as far as needed; `SolverError` when nothing gives usable numbers.
+
+    A solution whose error is at most ``enough``, by default 100 times the tolerance, is taken
+    without another attempt.
+    """
+    enough = 100.0 * tol if enough is None else enough
     statuses: list[str] = []
     best: ConicSolution | None = None
     started = time.monotonic()
@@ -181,7 +187,7 @@ def solve_conic(
         if solution is not None and solution.usable:
             if best is None or solution.error < best.error:
                 best = solution
-            if best.error <= SHORT * tol:
+            if best.error <= enough:
                 return best
         statuses.append("not applicable" if solution is None else solution.status)
         logger.info("conic solver %s: %s", attempt.__name__, statuses[-1])

@@ -27,7 +27,7 @@ from scipy import sparse
 from roodso._typing import Array, IntArray
 from roodso.losses.base import ConicRows
 from roodso.losses.region import Region
-from roodso.solver.conic import SHORT, ConicProgramme, cone_numbers
+from roodso.solver.conic import ConicProgramme, cone_numbers
 
 __all__ = ["IDLE", "Cuts", "Master", "MasterSolution"]
 
@@ -89,7 +89,7 @@ class MasterSolution:
 
     The multipliers of the rows of one point add up to its probability under the worst case; those
     of the anchors' rows to the share of each anchor's own distribution. ``mixture`` is the a of the
-    worst case, ``norm`` is |g|; ``accurate`` says whether the solver came near its tolerance.
+    worst case, ``norm`` is |g|; ``accurate`` says whether the solver's error is small enough.
     """
 
     z: Array
@@ -114,8 +114,8 @@ class Master:
     shift, unit : float
         Costs enter as (f - shift) / unit and decisions as shares of the box's sides, so that the
         solver sees numbers near one.
-    tol : float
-        Relative, in units of ``unit``.
+    tol, enough : float
+        The errors that the solver aims at and that will do, in units of ``unit``.
     time_limit : float
         Seconds.
     """
@@ -126,6 +126,7 @@ class Master:
     shift: float
     unit: float
     tol: float = 1e-9
+    enough: float = 1e-7
     time_limit: float = np.inf
 
     def solve(
@@ -161,7 +162,7 @@ class Master:
             self._add_conic(p, str(number), F_points[owners], rows)
             for number, (owners, rows) in enumerate(conic)
         ]
-        p.solve(self.tol, self.time_limit)
+        p.solve(self.tol, self.time_limit, self.enough)
 
         def weights(rows: slice) -> Array:
             return np.maximum(p.multipliers(rows), 0.0)
@@ -176,7 +177,7 @@ class Master:
             anchor_cut_weights=weights(anchor_rows),
             conic_weights=[weights(rows) for rows in conic_rows],
             mixture=np.ones(1) if hull is None else weights(hull),
-            accurate=p.error <= SHORT * self.tol,
+            accurate=p.error <= self.enough,
         )
 
     def _add_witness(self, p: ConicProgramme, F_anchors: Array, radius: float) -> slice | None:

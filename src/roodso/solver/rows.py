@@ -370,6 +370,10 @@ class _Loop:
         """The smallest rise of the value that lets rows be dropped."""
         return 1e-3 * self.options.tol * max(1.0, abs(self.upper))
 
+    def _threshold(self) -> float:
+        """The smallest violation of a row that matters."""
+        return 0.1 * self.options.tol * max(1.0, abs(self.upper))
+
     def _before_first_round(self, z: Array, costs: Array) -> LoopResult:
         """What is known without a master: the anchors' average, and the largest cost."""
         uncertainty, embedding = self.programme.uncertainty, self.programme.embedding
@@ -411,6 +415,7 @@ class _Loop:
             shift=float(costs.mean()),
             unit=unit,
             tol=float(np.clip(self._progress() / unit, 1e-12, 1e-9)),
+            enough=float(np.clip(self._threshold() / unit, 1e-10, 1e-5)),
             time_limit=self.options.time_limit - (time.monotonic() - self.started),
         )
         F_points, F_anchors = self.basis.coordinates()
@@ -467,7 +472,7 @@ class _Loop:
     ) -> bool:
         """Add the rows that the present point violates; say whether there were any."""
         programme, rows, epsilon = self.programme, self.rows, self.options.epsilon
-        threshold = 0.1 * self.options.tol * max(1.0, abs(self.upper))
+        threshold = self._threshold()
         products = programme.uncertainty.mixtures @ g.source_products
         averages = costs[: len(rows.anchor_weights)] @ rows.anchor_weights
         # Rows that tell the cost at z already are violated by the solver's inaccuracy alone.

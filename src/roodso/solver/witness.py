@@ -128,13 +128,15 @@ def best_multiple(
     value0, slope0 = evaluate(0.0)
     if value0 <= best:
         best_t, best = 0.0, value0
-    # Bracket: left end with negative slope, right end with positive slope.
+    # Bracket: left end with negative slope, right end with positive slope. Where start is next to
+    # nothing, the search begins near the quotient of the costs' range by that of h.
     left, right = (0.0, value0, slope0), (start, value, slope)
+    least = 1e-3 * float(np.ptp(costs)) / (float(np.ptp(h.values)) or 1.0)
     for _ in range(60):
         if right[2] >= 0:
             break
         left = right
-        t = 2.0 * right[0] if right[0] > 0 else 1.0
+        t = max(2.0 * right[0], least) or 1.0
         right = (t, *evaluate(t))
         if right[1] < best:
             best_t, best = t, right[1]
