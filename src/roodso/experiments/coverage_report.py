@@ -108,11 +108,12 @@ def _binding(summary: pd.DataFrame) -> str:
         shares.append(f"{100 * spread.max() / margin:.2g}% ({generator} generator)")
     return (
         f"Least often: {_entry(least, 'bounded')} ({least['generator']} generator, "
-        f"M = {least['n_sources']}, nu = {least['nu']:g}, method: {least['method']}). The sets have "
-        "little part in that where their radius hardly matters: between the four sets of one cell the "
-        "mean worst case differs, in parts of the mean distance from worst case to true cost, by "
-        f"at most {', '.join(shares)}. Where that is next to nothing the ball does not bind: it holds the "
-        "worst distribution on the support points, and the decision is that of robust optimisation "
+        f"M = {least['n_sources']}, nu = {least['nu']:g}, method: {least['method']}). The sets "
+        "have little part in that where their radius hardly matters: between the four sets of one "
+        "cell the mean worst case differs, in parts of the mean distance from worst case to true "
+        f"cost, by at most {', '.join(shares)}. Where that is next to nothing the ball does not "
+        "bind: it holds the worst distribution on the support points, and the decision is that of "
+        "robust optimisation "
         "over them."
     )
 
