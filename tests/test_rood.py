@@ -1,5 +1,7 @@
 """The contract of `RooDSO`, its parameters one by one, and the paper's own variants."""
 
+import subprocess
+import sys
 import warnings
 
 import cvxpy as cp
@@ -7,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 
 from instances import draw
@@ -89,6 +93,44 @@ def test_frames_give_a_series_and_anything_else_an_array():
     np.testing.assert_array_equal(model.decision_, small().fit(SHOPS).decision_)
 
 
+def test_every_form_of_data_gives_the_same_model():
+    expected = small().fit(SHOPS)
+    frames = {
+        name: pd.DataFrame(shop, columns=["loaves", "rolls"])
+        for name, shop in zip("abcdef", SHOPS, strict=True)
+    }
+    stacked = pd.concat(frames.values())  # whose index repeats itself
+    for data, groups in [
+        (frames, None),
+        ([shop.tolist() for shop in SHOPS], None),
+        (tuple(frames.values()), None),
+        (X, GROUPS.tolist()),
+        (X.tolist(), GROUPS),
+        (stacked, pd.Series(GROUPS, index=stacked.index)),
+        (stacked, pd.Categorical(GROUPS)),
+    ]:
+        model = small().fit(data, groups=groups)
+        np.testing.assert_array_equal(model.decision_, expected.decision_)
+        assert model.objective_ == expected.objective_
+        assert isinstance(model.decision_, pd.Series) == (
+            data is frames or hasattr(data, "iloc") or isinstance(data, tuple)
+        )
+
+
+def test_models_are_estimators_whose_loss_is_a_parameter():
+    model = small(nu=0.3).fit(SHOPS)
+    copied = clone(model)
+    assert not hasattr(copied, "decision_")
+    assert copied.get_params()["nu"] == 0.3
+    copied.set_params(loss__price=[90, 80], nu=0.5)
+    assert model.loss.price == [50, 40]
+    assert copied.fit(SHOPS).objective_ < model.objective_
+    with pytest.raises(NotFittedError):
+        clone(model).score(X)
+    with pytest.raises(NotFittedError):
+        clone(model).worst_case_cost([1, 2])
+
+
 def test_grid_search_needs_routing_and_says_so():
     search = GridSearchCV(small(), {"nu": [0.2, 0.7]}, cv=LeaveOneGroupOut(), error_score="raise")
     with sklearn.config_context(enable_metadata_routing=True):
@@ -144,6 +186,23 @@ def test_the_objective_does_not_depend_on_the_order_of_rows():
     assert mixed.objective_ == pytest.approx(plain.objective_, rel=2e-6)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplace"])
+def test_where_the_origin_is_makes_no_difference(kernel):
+    def loss(origin):
+        return ConvexLoss(
+            value=lambda x, xi: np.abs(x - xi).sum(axis=1) + ((x - xi) ** 2).sum(axis=1),
+            subgradient=lambda x, xi: np.sign(x - xi) + 2 * (x - xi),
+            lower=origin - 1.0,
+            upper=origin + 5.0,
+        )
+
+    settings = {"n_support": 20, "random_state": 0, "nu": 0.6, "kernel": kernel, "tol": 1e-8}
+    plain = RooDSO(loss(0.0), **settings).fit(SHOPS)
+    moved = RooDSO(loss(1e6), **settings).fit([shop + 1e6 for shop in SHOPS])
+    assert moved.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+    np.testing.assert_allclose(moved.decision_ - 1e6, plain.decision_, atol=1e-3)
+
+
 def test_with_scale_the_objective_does_not_depend_on_the_columns_units():
     units = np.array([1000.0, 0.01])
     money = {name: np.array(getattr(LOSS, name)) for name in ("price", "cost")}
@@ -181,7 +240,8 @@ def test_a_set_of_the_users_own_is_what_the_parameters_are_short_for():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("nu", 0.3), ("kernel", "laplace"), ("bandwidth", 1.0), ("gamma", 0.1)]
+    ("name", "value"),
+    [("nu", 0.3), ("kernel", "laplace"), ("bandwidth", 1.0), ("gamma", 0.1), ("scale", True)],
 )
 def test_a_set_beside_a_ball_parameter_is_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}=.* has no effect where uncertainty_set"):
@@ -356,6 +416,33 @@ def test_where_every_solver_fails_there_is_an_error_and_no_result(monkeypatch):
     assert caught.value.status == "NumericalError"
     assert not hasattr(model, "solution_")
     assert not hasattr(model, "decision_")
+
+
+def test_nothing_is_printed_even_where_the_solver_fails():
+    code = """
+import warnings
+import numpy as np
+from roodso import RooDSO
+from roodso.losses import Newsvendor
+from roodso.solver import conic
+
+warnings.simplefilter("ignore")
+real, left = conic.solve_conic, [2]
+
+def fragile(*arguments, **keywords):
+    left[0] -= 1
+    if left[0] < 0:
+        raise conic.SolverError("gone", "Failed")
+    return real(*arguments, **keywords)
+
+conic.solve_conic = fragile
+rng = np.random.default_rng(0)
+shops = [rng.uniform(0, 1, 2) + rng.uniform(1, 3, (9, 2)) for _ in range(5)]
+model = RooDSO(Newsvendor(price=5, cost=2), nu=1.0, max_rows=1, random_state=0).fit(shops)
+assert "solver failure" in model.solution_.status
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 # Bad arguments
