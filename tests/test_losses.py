@@ -124,7 +124,11 @@ def test_slopes_are_subgradients(name, seed):
     x, y = region.lower + region.side * rng.random((2, region.dimension))
     if name == "newsvendor" and rng.random() < 0.5:
         x = np.maximum(x, 0).round(1)  # on a kink now and then
-    xi = RETURNS if name == "portfolio" else np.vstack([POINTS, np.resize(x, 3)])
+    xi = RETURNS
+    if name != "portfolio":  # points that agree with x in one column, and in all
+        same = POINTS[:2].copy()
+        same[:, 0] = x[0]
+        xi = np.vstack([POINTS, same, np.resize(x, 3)])
     below = problem.values(x, xi) + problem.slopes(x, xi) @ (y - x)
     above = problem.values(y, xi)
     assert (below <= above + 1e-8 * (1 + np.abs(above))).all()
@@ -546,6 +550,9 @@ def test_what_misses_the_region_by_rounding_is_moved_by_as_little():
         z = region.project(near)
         assert misses(region, z) <= 1e-8
         assert np.linalg.norm((z - near) / side) <= 1e-7
+    simplex = Region.box(np.zeros(3), np.ones(3)).with_equality(np.ones((1, 3)), np.ones(1))
+    for z in ([0.3, 0.3, 0.4 + 1e-10], [-1e-9, 0.5, 0.5], [1.0 + 1e-9, -1e-9, 1e-9]):
+        assert simplex.project(np.array(z)).sum() == pytest.approx(1.0, abs=1e-14)
     region = Region.box([0.0, 0.0], [1.0, 1.0])
     np.testing.assert_array_equal(region.project(np.array([0.25, 2.0])), [0.25, 1.0])
 
