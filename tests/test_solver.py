@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import linprog
 
 from instances import draw
 from programmes import NEWSVENDOR, TERMS, programme, some_tables
@@ -454,20 +455,28 @@ def test_radius_zero_is_the_sample_average(data):
     assert model.objective_ == pytest.approx(saa, rel=1e-9)
 
 
-@pytest.mark.parametrize("gamma", [1e-6, 0.1, 10.0])
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("gamma", [1e-6, 10.0])
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
-def test_one_point_in_a_ball_of_any_radius_is_met_exactly(size, gamma):
-    """All costs are equal: their range is no unit to count them in."""
-    data = [np.full((3, 4), 2.0 * size), np.full((2, 4), 2.0 * size)]
+def test_one_point_in_a_ball_of_any_radius_is_met_exactly(size, gamma, seed):
+    """All costs are equal but for rounding: their range is no unit to count them in."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 60)), int(rng.integers(1, 11))
+    point, price, cost = rng.uniform(1, 3, d), rng.uniform(3e4, 6e4, d), rng.uniform(1e4, 2e4, d)
+    data = [np.tile(size * point, (n, 1)), np.tile(size * point, (2, 1))]
+    shelf = {"A_ub": np.ones((1, d)), "b_ub": [0.6 * size * point.sum()]}
+    capped = linprog(
+        cost - price, [np.ones(d)], [0.6 * point.sum()], bounds=[(0, x) for x in point]
+    )
     for loss, value in [
-        (Newsvendor(price=50, cost=20, holding=5, backorder=10), -4 * 30 * 2 * size),
-        (Newsvendor(price=5, cost=20), 0.0),
-        (Newsvendor(price=50, cost=20, A_ub=[[1] * 4], b_ub=[4 * size]), -30 * 4 * size),
+        (Newsvendor(price, cost, *rng.uniform(0, 9, (2, d))), (cost - price) @ point),
+        (Newsvendor(0.1 * cost, cost), 0.0),
+        (Newsvendor(price, cost, **shelf), capped.fun),
     ]:
-        model = fitted(data, loss, gamma=gamma, tol=1e-6 * min(1, size))
+        model = fitted(data, loss, gamma=gamma, tol=1e-6 * min(1, 1e4 * size))
         assert model.uncertainty_set_.radius > 0
         assert model.solution_.status == "optimal"
-        assert model.objective_ == pytest.approx(value, rel=1e-5, abs=1e-5 * size)
+        assert model.objective_ == pytest.approx(size * value, rel=1e-5, abs=1e-2 * size)
 
 
 # Data and money of any size
@@ -605,6 +614,14 @@ def test_a_failed_refit_leaves_the_model_as_it_was(monkeypatch):
 
 def quadratic_expression(x, xi):
     return cp.sum(cp.square(np.ones((len(xi), 1)) @ cp.reshape(x, (1, 2), order="C") - xi), axis=1)
+
+
+def test_conic_rows_in_large_money_are_no_harder():
+    """Not balanced, they are more than the solver can manage, and 19 rounds of cuts are needed."""
+    loss = ConvexLoss(expression=lambda x, xi: 1e8 * quadratic_expression(x, xi), lower=0, upper=9)
+    model = fitted(some_tables(1, 1), loss, gamma=0.1)
+    assert model.solution_.status == "optimal"
+    assert model.solution_.iterations <= 8
 
 
 @pytest.mark.parametrize("how", ["inaccurate", "fails"])
