@@ -90,7 +90,6 @@ class CVaRPortfolio(Loss):
         A_ub, b_ub = check_constraints(self.A_ub, self.b_ub, "ub", width)
         weights = Region.box(low, high).with_equality(np.ones((1, width)), np.ones(1))
         weights = weights.with_inequality(A_ub, b_ub)
-        weights.some_point()  # refuses bounds and constraints that contradict each other
         region = weights.extended(-float(upper.max()), -float(lower.min()))
         return CVaRProblem(aversion, tail, region)
 
