@@ -3,6 +3,13 @@
 from roodso.sets.ball import SupportMeasureBall
 from roodso.sets.conformal import ConformalBall
 from roodso.sets.nearest import nearest_mixture
+from roodso.sets.thickened import ThickenedHull
 from roodso.sets.uncertainty import UncertaintySet
 
-__all__ = ["ConformalBall", "SupportMeasureBall", "UncertaintySet", "nearest_mixture"]
+__all__ = [
+    "ConformalBall",
+    "SupportMeasureBall",
+    "ThickenedHull",
+    "UncertaintySet",
+    "nearest_mixture",
+]
