@@ -40,7 +40,13 @@ from roodso.methods import (
 )
 from roodso.methods.base import DecisionMaker
 from roodso.portable.values import ValueReader, ValueWriter, whole_number_below
-from roodso.sets import ConformalBall, SupportMeasureBall, ThickenedHull, UncertaintySet
+from roodso.sets import (
+    ConformalBall,
+    FixedBall,
+    SupportMeasureBall,
+    ThickenedHull,
+    UncertaintySet,
+)
 from roodso.solver.continuous import BoxSearch
 from roodso.solver.intersection import Balls, Inner, IntersectionSolution
 from roodso.solver.rows import Programme
@@ -61,6 +67,7 @@ METHODS: tuple[type[DecisionMaker], ...] = (
 )
 LEARNERS: tuple[type[BaseEstimator], ...] = (
     ConformalBall,
+    FixedBall,
     SupportMeasureBall,
     ThickenedHull,
 )
