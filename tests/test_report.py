@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import pages
-from roodso import SAA, ConvergenceWarning, ConvexHullDRO, RooDSO, SolverError
+from roodso import SAA, BarycenterSAA, ConvergenceWarning, ConvexHullDRO, RooDSO, SolverError
 from roodso.datasets import make_newsvendor_sources
 from roodso.losses import ConvexLoss, Newsvendor
+from roodso.planner.formats import Formats
+from roodso.planner.words import Words
 from roodso.plots import RobustnessPathDisplay
-from roodso.report import Formats, build_report, write_report
-from roodso.report.formats import Words
+from roodso.report import build_report, write_report
 
 _VOID = {"meta", "link", "input", "br", "img"}
 
@@ -205,7 +206,7 @@ def test_the_decision_comes_first_with_its_worst_case(bakery, page):
     bound = model.objective_
     sense = "a profit of at least" if bound < 0 else "a cost of at most"
     assert f"At worst: {sense} \u20ac{abs(bound):,.2f} on average" in first
-    assert "No order can promise better by more than 0.0001 %" in first
+    assert "No order can promise better by more than 0.0001%" in first
     assert "8 sources" in first
     assert "nu = 0.4" in first
     assert page.sections[0] == "decision"
@@ -218,7 +219,7 @@ def test_rivals_and_their_costs_are_those_of_the_comparison(bakery, page):
         amounts = " ".join(f"{a:,.0f}" if a == round(a) else f"{a:,.2f}" for a in rival.decision_)
         worst = bakery["model"].worst_case_cost(rival.decision_).upper_bound
         held = [summary.loc[name, column] for column in ("mean", "worst")]
-        money = [("\u2212" if c < 0 else "") + f"\u20ac{abs(c):,.2f}" for c in (worst, *held)]
+        money = [f"{c:,.2f}".replace("-", "\u2212") for c in (worst, *held)]
         assert f"{name} {amounts} {' '.join(money)}" in rows
     for label in bakery["groups"].unique():
         assert label in rows
@@ -232,7 +233,7 @@ def test_what_happened_afterwards_is_measured_on_the_target(bakery, page):
     inside = bakery["model"].uncertainty_set_.contains(bakery["target"])
     assert f"The new source lies {'inside' if inside else 'outside'} the set" in page.text
     best = SAA(pages.BAKERY_LOSS).fit([bakery["target"]]).objective_
-    assert f"\u20ac{abs(best):,.2f}" in page.text
+    assert f"best, had one known the data {best:,.2f}".replace("-", "\u2212") in page.text
 
 
 def test_outlying_sources_are_named(bakery, page):
@@ -248,7 +249,7 @@ def test_the_worst_case_is_shown_beside_the_pooled_data(bakery, page):
     for item in bakery["X"].columns:
         pooled = bakery["X"][item].mean()
         feared = (table["weight"] * table[item]).sum()
-        change = f"{feared / pooled - 1:+.0%}".replace("%", " %").replace("-", "\u2212")
+        change = f"{feared / pooled - 1:+.0%}".replace("-", "\u2212")
         assert f"{item} {pooled:,.2f} {feared:,.2f} {change}" in page.text
 
 
@@ -311,12 +312,22 @@ def test_a_loose_certificate_is_said_to_be_loose():
 
 
 def test_methods_without_a_set_have_a_page():
-    for method in (SAA(LOSS), ConvexHullDRO(LOSS)):
-        page = Page(build_report(method.fit(small()), small()))
-        assert page.sections == ["decision", "world", "promises", "reproduction"]
-        assert page.unbalanced == []
-    assert "provided that" not in page.text
-    assert "whichever mixture of your sources" in page.text
+    page = Page(build_report(ConvexHullDRO(LOSS).fit(small()), small()))
+    assert page.sections == ["decision", "world", "promises", "reproduction"]
+    assert page.unbalanced == []
+    assert "whichever mixture of your sources it turns out to be" in page.text
+    assert re.search(r"The worst case is a mixture of your sources: \d+% of s\d", page.text)
+
+
+@pytest.mark.parametrize("method", [SAA(LOSS), BarycenterSAA(LOSS)])
+def test_a_mean_is_not_called_a_worst_case(method):
+    model = method.fit(small())
+    rivals = {"hull": ConvexHullDRO(LOSS).fit(small())}
+    text = Page(build_report(model, small(), rivals=rivals)).text
+    assert f"Expected: a profit of {-model.objective_:,.2f} on average" in text
+    assert "provided that it is like" in text
+    assert "At worst" not in text
+    assert "worst case" not in text[: text.index("Settings and versions")]
 
 
 @pytest.mark.filterwarnings("ignore:the ball has radius 0")
@@ -324,7 +335,7 @@ def test_one_source_and_one_column_have_a_page():
     loss = Newsvendor(price=5, cost=2)
     shops = {"only": np.arange(1.0, 9.0).reshape(-1, 1)}
     page = Page(build_report(RooDSO(loss, random_state=0, n_support=5).fit(shops), shops))
-    assert page.sections == ["decision", "world", "promises", "reproduction"]
+    assert page.sections == ["decision", "promises", "reproduction"]
     assert "provided that it is like the average of your sources" in page.text
 
 
@@ -335,14 +346,14 @@ def test_portfolios_are_spoken_of_as_portfolios():
     text = Page(html).text
     shown = {name: weight for name, weight in model.decision_.items() if weight >= 0.0005}
     for name, weight in shown.items():
-        assert f"{name} {100 * weight:.1f} %" in text
+        assert f"{name} {100 * weight:.1f}%" in text
     for name in set(model.decision_.index) - set(shown):
         assert name in re.search(r"Nothing of ([^.]*)\.", text).group(1)
     worst, x = model.solution_, model.decision_.to_numpy()
     mean = worst.worst_case_weights @ worst.support @ x
-    assert f"the portfolio returns {100 * mean:.2f} %".replace("-", "\u2212") in text
+    assert f"the portfolio returns {100 * mean:.2f}%".replace("-", "\u2212") in text
     # The certified bound is mean loss plus aversion times tail loss: both are on the page.
-    tail = re.search(r"and (\u2212?[\d.]+) % on average in the worst 20 %", text).group(1)
+    tail = re.search(r"and (\u2212?[\d.]+)% on average in the worst 20%", text).group(1)
     total = -mean + 1.0 * -float(tail.replace("\u2212", "-")) / 100
     assert total == pytest.approx(worst.upper_bound, abs=1e-4)
     assert "profit of" not in text
@@ -500,13 +511,13 @@ def test_without_its_packages_the_report_says_what_to_install(monkeypatch):
 
 
 def test_money_is_said_as_profit_or_cost():
-    dollars = Formats("$")
+    dollars = Formats("$", minus="\u2212")
     assert dollars.worst(-1234.5) == "a profit of at least $1,234.50"
     assert dollars.worst(12) == "a cost of at most $12.00"
     assert dollars.mean(-3) == "a profit of $3.00"
     assert dollars.money(-3) == "\u2212$3.00"
     assert Formats().money(-0.0) == "0.00"
     words = Words(LOSS, Formats("EUR", "loaves"), ["a", "b"])
-    assert words.spoken(3.0) == "3 loaves"
+    assert words.datum_said(3.0) == "3 loaves"
     assert words.datum(3.25) == "3.25"
     assert words.parts(3) == ["decision 1", "decision 2", "decision 3"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 import roodso
-from roodso.cli.commands import command
+from roodso.cli.commands import command, epilog
 from roodso.cli.methods import METHODS
 from roodso.cli.outputs import Outputs
 from roodso.cli.reporting import compared
@@ -19,12 +20,14 @@ from roodso.cli.task import Task, load_data, values_of
 from roodso.model_selection import Comparison
 from roodso.planner import DataError, Note, ProblemError
 from roodso.planner.errors import nearest
-from roodso.planner.formats import decimal
+from roodso.planner.words import sentence
 
 __all__ = ["compare_app"]
 
 compare_app = typer.Typer(
-    no_args_is_help=True, help="Compare methods, each source in turn left out."
+    no_args_is_help=True,
+    help="Compare methods, each source in turn left out.",
+    epilog=epilog(["roodso compare newsvendor --problem problem.toml"]),
 )
 
 _DEFAULT = ["rood", "saa", "hull", "wasserstein", "barycenter"]
@@ -122,11 +125,7 @@ def show(task: Task, comparison: Comparison, screen: Screen) -> None:
         return
 
     def cost(amount: float) -> str:
-        if amount != amount:
-            return "failed"
-        if task.data.kind == "newsvendor":
-            return task.formats.money(amount)
-        return decimal(amount, 4)
+        return "failed" if math.isnan(amount) else task.words.cost_said(amount)
 
     rows = [
         [
@@ -140,7 +139,7 @@ def show(task: Task, comparison: Comparison, screen: Screen) -> None:
         for name, row in summary.iterrows()
     ]
     screen.table(
-        "Cost on sources held out (negative: profit)",
+        f"{sentence(task.words.costs)} on sources held out",
         [
             "method",
             "mean",

@@ -1,4 +1,4 @@
-"""The methods by their names on the command line, and what each guards against in words."""
+"""The methods by their names on the command line."""
 
 from __future__ import annotations
 
@@ -25,34 +25,23 @@ class Method:
         For tables.
     estimator : str
         Its class's name in `roodso`.
-    guards : str
-        What its worst case is taken over, as the end of "whichever distribution demand
-        follows ...".
     learner : str
         Name in `roodso.sets` of a set to give it instead of its own.
     """
 
     label: str
     estimator: str
-    guards: str
     learner: str = ""
 
 
 METHODS = {
-    "rood": Method("RooD-SO", "RooDSO", "within the set learned from the sources"),
-    "conformal": Method(
-        "RooD-SO, conformal",
-        "RooDSO",
-        "within the set calibrated on held-out sources",
-        "ConformalBall",
-    ),
-    "saa": Method("pooled average", "SAA", "as long as it is that of all rows together"),
-    "hull": Method("worst source", "ConvexHullDRO", "among mixtures of the sources"),
-    "wasserstein": Method("Wasserstein ball", "WassersteinDRO", "near that of all rows together"),
-    "barycenter": Method(
-        "barycentre", "BarycenterSAA", "as long as it is the barycentre of the sources"
-    ),
-    "intersection": Method("intersection", "IntersectionDRO", "near every source at once"),
+    "rood": Method("RooD-SO", "RooDSO"),
+    "conformal": Method("RooD-SO, conformal", "RooDSO", "ConformalBall"),
+    "saa": Method("pooled average", "SAA"),
+    "hull": Method("worst source", "ConvexHullDRO"),
+    "wasserstein": Method("Wasserstein ball", "WassersteinDRO"),
+    "barycenter": Method("barycentre", "BarycenterSAA"),
+    "intersection": Method("intersection", "IntersectionDRO"),
 }
 
 

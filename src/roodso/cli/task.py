@@ -33,6 +33,7 @@ from roodso.planner import (
 from roodso.planner.constraints import Row, conflict
 from roodso.planner.errors import library_errors
 from roodso.planner.formats import Formats
+from roodso.planner.words import Words
 
 __all__ = ["RESULTS", "Task", "load_data", "noted", "values_of"]
 
@@ -104,6 +105,8 @@ class Task:
     constraints : Constraints
     pack : ndarray of shape (d,) or None
         Units in a pack, where orders are whole.
+    command : str
+        The command line that asks for it.
     """
 
     settings: Mapping[str, Any]
@@ -113,9 +116,12 @@ class Task:
     upper: Array
     constraints: Constraints
     pack: Array | None
+    command: str = ""
 
     @classmethod
-    def build(cls, problem: str, values: Mapping[str, Any], data: PlannerData) -> Task:
+    def build(
+        cls, problem: str, values: Mapping[str, Any], data: PlannerData, command: str = ""
+    ) -> Task:
         """Check the settings against the data; says which requirements exclude each other."""
         items = data.items
         constraints = parse_constraints(values["constraints"], items)
@@ -137,12 +143,17 @@ class Task:
             )
         with library_errors():
             loss.bind(data.table.to_numpy().min(axis=0), data.table.to_numpy().max(axis=0))
-        return cls(values, data, loss, lower, upper, constraints, _packs(values, items))
+        return cls(values, data, loss, lower, upper, constraints, _packs(values, items), command)
 
     @property
     def formats(self) -> Formats:
         """How numbers are written."""
         return Formats(self.data.currency, self.data.unit)
+
+    @property
+    def words(self) -> Words:
+        """How decisions, data and costs are spoken of."""
+        return Words(self.loss, self.formats, self.data.items)
 
     @property
     def method(self) -> str:

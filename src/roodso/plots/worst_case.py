@@ -143,7 +143,9 @@ def plot_worst_case(column: WorstCaseColumn, ax: Any = None, *, decision: Any = 
     ax.set(xlabel=literal(column.name), ylabel="share")
     ax.set_ylim(bottom=0)
     ax.locator_params(axis="x", nbins=6)
-    ax.legend(frameon=False, loc="upper right")
+    ax.legend(
+        frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.2
+    )
     return ax
 
 

@@ -18,10 +18,10 @@ from roodso.exceptions import SolverError
 from roodso.methods import RooDSO
 from roodso.methods.base import DecisionMaker
 from roodso.model_selection import Comparison
+from roodso.planner.formats import Formats
 from roodso.plots import RobustnessPathDisplay
 from roodso.plots._axes import printable
 from roodso.report import sections
-from roodso.report.formats import Formats
 from roodso.report.subject import Subject
 
 __all__ = ["build_report", "write_report"]
@@ -44,7 +44,11 @@ def build_report(
     target: Any = None,
     title: str = "What to decide where no data exist yet",
     note: str | None = None,
+    remarks: Sequence[str] = (),
+    decision_note: str | None = None,
+    command: str | None = None,
     name: str | None = None,
+    source: str = "",
     currency: str = "",
     unit: str = "",
 ) -> str:
@@ -75,8 +79,16 @@ def build_report(
         What the new source turned out to be: says what the decisions cost there.
     title, note : str
         The page's title, and what it is about in a sentence.
+    remarks : sequence of str
+        What should be known of the data: rows left out, entries that are odd.
+    decision_note : str, optional
+        How ``decision`` came about: "in packs of 6", "the manager's own".
+    command : str, optional
+        The command line that made the page, to stand beside its settings.
     name : str, optional
         What the model is called; by default by its class.
+    source : str, default=""
+        What a source is called: "shop". It stands before names that are mere numbers.
     currency : str, default=""
         A sign of one character stands before the amounts, a word after them.
     unit : str, default=""
@@ -108,8 +120,12 @@ def build_report(
         rivals=rivals,
         comparison=comparison,
         target=target,
+        remarks=remarks,
+        decision_note=decision_note,
+        command=command,
+        source=source,
         name=name,
-        formats=Formats(currency, unit),
+        formats=Formats(currency, unit, minus="\N{MINUS SIGN}"),
     )
     if path is None:
         path = _path(subject, X, groups, nus)
@@ -129,6 +145,7 @@ def build_report(
             afterwards=sections.afterwards(subject),
             places=sections.places(subject),
             world=sections.world(subject),
+            remarks=subject.remarks,
             price=sections.price(subject, path),
             promises=sections.promises(subject),
             reproduction=sections.reproduction(subject),

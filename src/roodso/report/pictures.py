@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
+from matplotlib.ticker import PercentFormatter
 
 from roodso import plots
 from roodso.model_selection import Comparison
+from roodso.planner.formats import share
+from roodso.planner.words import Words
 from roodso.plots import RobustnessPathDisplay, SourceMap, WorstCaseColumn, WorstMixture
-from roodso.report.formats import Words, share
+from roodso.plots._axes import literal
+from roodso.report.subject import Subject
 from roodso.report.svg import as_svg, figure, palette
 
 __all__ = ["Picture", "costs", "mixture", "price", "source_map", "worst_case"]
 
 #: Inches; on a phone a point is then about a pixel.
 _WIDTH = 4.6
+#: Letters in an axis label of ours that holds a currency.
+_LABEL = 60
 #: Sources in the picture of costs.
 _ROWS = 60
 
@@ -34,12 +40,13 @@ def _picture(ax: Any, name: str, title: str, description: str, caption: str) -> 
     return Picture(Markup(as_svg(ax, name, title, description)), caption)
 
 
-def costs(comparison: Comparison) -> Picture:
+def costs(comparison: Comparison, subject: Subject) -> Picture:
     """Costs by source, a dot a method."""
-    found = plots.costs_by_source(comparison, most=_ROWS)
+    found = plots.costs_by_source(comparison, most=_ROWS).rename(index=subject.called)
     left_out = len(comparison.costs) - len(found)
     with palette():
         ax = plots.plot_costs_by_source(found, figure(_WIDTH, 1.3 + 0.19 * len(found)))
+        ax.set_xlabel(literal(f"mean {subject.words.costs}", _LABEL))
         best = found.mean().idxmin()
         caption = "Each row is a source, decided for without its own data; left is better."
         if left_out:
@@ -54,8 +61,9 @@ def costs(comparison: Comparison) -> Picture:
         )
 
 
-def source_map(found: SourceMap, counts: Mapping[Any, int]) -> Picture:
+def source_map(found: SourceMap, counts: Mapping[Any, int], subject: Subject) -> Picture:
     """The sources around the centre of the ball."""
+    found = replace(found, table=found.table.rename(index=subject.called))
     said = ", ".join(f"{count} {place}" for place, count in counts.items())
     with palette():
         ax = plots.plot_source_map(found, figure(_WIDTH, _WIDTH))
@@ -72,15 +80,17 @@ def source_map(found: SourceMap, counts: Mapping[Any, int]) -> Picture:
 def worst_case(column: WorstCaseColumn, place: int, decision: Any, words: Words) -> Picture:
     """One column in the data and in the worst case."""
     with palette():
-        ax = plots.plot_worst_case(column, figure(_WIDTH, 2.5), decision=decision)
+        ax = plots.plot_worst_case(column, figure(_WIDTH, 2.9), decision=decision)
+        if words.in_percent:
+            ax.xaxis.set_major_formatter(PercentFormatter(1.0))
         return _picture(
             ax,
             f"column{place}",
             f"{column.name}: all sources and the worst case",
-            f"Two histograms. The mean is {words.spoken(column.pooled_mean)} in all rows together "
-            f"and {words.spoken(column.worst_mean)} in the worst case.",
-            f"{column.name}: mean {words.spoken(column.pooled_mean)} in all rows together, "
-            f"{words.spoken(column.worst_mean)} in the worst case.",
+            f"Two histograms. The mean is {words.datum_said(column.pooled_mean)} in all rows "
+            f"together and {words.datum_said(column.worst_mean)} in the worst case.",
+            f"{column.name}: mean {words.datum_said(column.pooled_mean)} in all rows together, "
+            f"{words.datum_said(column.worst_mean)} in the worst case.",
         )
 
 
@@ -100,11 +110,12 @@ def mixture(found: WorstMixture) -> Picture:
         )
 
 
-def price(path: RobustnessPathDisplay) -> tuple[Picture, list[float]]:
+def price(path: RobustnessPathDisplay, words: Words) -> tuple[Picture, list[float]]:
     """Costs along the parameter with a movable mark, and where each value lies in the drawing."""
     values = [float(value) for value in path.table.index]
     with palette():
         ax = path.plot(figure(_WIDTH, 3.0)).ax_
+        ax.set_ylabel(literal(words.costs, _LABEL))
         ax.axvline(values[0], color="C1", linewidth=1.6, gid="mark")
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
         picture = _picture(
