@@ -9,6 +9,7 @@ from roodso import SAA, ConvexHullDRO, RooDSO
 from roodso.datasets import load_bakery
 from roodso.losses import CVaRPortfolio, Newsvendor
 from roodso.model_selection import compare
+from roodso.sets import ThickenedHull
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -65,6 +66,21 @@ def bakery_arguments():
         "note": "As if it opened tomorrow.",
         "currency": "\u20ac",
         "unit": "pieces",
+    }
+
+
+def thick_arguments():
+    """The page of a hull of sources, thickened."""
+    data, store, target = bakery()
+    hull = ThickenedHull(0.1, tail=0.5, scale=True, random_state=0, n_jobs=1)
+    model = RooDSO(BAKERY_LOSS, uncertainty_set=hull, n_support=50, random_state=0, n_jobs=1)
+    return {
+        "model": model.fit(data, groups=store),
+        "X": data,
+        "groups": store,
+        "target": target,
+        "rivals": {"worst source": ConvexHullDRO(BAKERY_LOSS).fit(data, groups=store)},
+        "name": "thickened hull (ours)",
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import stat
@@ -26,9 +27,9 @@ from roodso.cli.methods import METHODS
 from roodso.cli.screen import visible
 from roodso.exceptions import SolverError
 from roodso.losses import CVaRPortfolio, Newsvendor
-from roodso.model_selection import compare
+from roodso.model_selection import compare, select
 from roodso.planner.formats import Formats
-from roodso.sets import ConformalBall
+from roodso.sets import ConformalBall, ThickenedHull
 
 MONEY = ["--price", "50,40", "--cost", "20,15", "--holding", "5,3", "--backorder", "10,8"]
 LOSS = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
@@ -150,6 +151,11 @@ OTHERS = {
         uncertainty_set=ConformalBall(nu=0.2, scale=True, random_state=0),
         random_state=0,
     ),
+    "thick": RooDSO(
+        LOSS,
+        uncertainty_set=ThickenedHull(0.1, scale=True, random_state=0),
+        random_state=0,
+    ),
     "saa": SAA(LOSS),
     "hull": roodso.ConvexHullDRO(LOSS),
     "wasserstein": roodso.WassersteinDRO(LOSS),
@@ -174,10 +180,87 @@ def test_other_methods_can_decide(folder, method):
     assert ("At worst: a profit of at least" in out) == robust
     assert ("Expected: a profit of" in out) == (not robust)
     assert ("The world that is feared" in out) == robust
-    assert ("nearest_mixture" in found) == (method == "conformal")
+    assert ("nearest_mixture" in found) == (method in ("conformal", "thick"))
 
 
-@pytest.mark.parametrize("method", ["conformal", "barycenter", "intersection"])
+@pytest.mark.parametrize("name", ["ball", "hull", "thick"])
+def test_the_set_is_another_word_for_the_method(folder, name):
+    method = {"ball": "rood"}.get(name, name)
+    decided = run("decide", *NEWS, "--set", name, "--quiet").stdout
+    assert decided == run("decide", *NEWS, "--method", method, "--quiet").stdout
+    run("init", "--output", "p.toml")
+    text = (folder / "p.toml").read_text().replace('# set = "ball"', f'set = "{name}"')
+    (folder / "p.toml").write_text(text)
+    assert run("decide", "newsvendor", "--problem", "p.toml", "--quiet").stdout == decided
+    # A flag goes before the file, whichever word it uses.
+    other = run("decide", "newsvendor", "--problem", "p.toml", "--method", "saa", "--quiet").stdout
+    assert other == run("decide", *NEWS, "--method", "saa", "--quiet").stdout
+
+
+def test_set_and_method_may_not_contradict_each_other(folder):
+    told = error("decide", *NEWS, "--set", "thick", "--method", "saa", code=4)
+    assert "contradict each other" in told
+    run("decide", *NEWS, "--set", "thick", "--method", "thick", "--quiet")
+    assert "one of ball, hull, thick" in error("decide", *NEWS, "--set", "thik", code=4)
+
+
+def test_thickness_and_tail_reach_the_set(folder):
+    table, groups = sales()
+    for flags, options in (
+        (["--thickness", "0.25"], {"thickness": 0.25}),
+        (["--thickness", "0.05", "--source-tail", "0.4"], {"thickness": 0.05, "tail": 0.4}),
+        (
+            ["--thickness", "leave-one-out", "--nu", "0.5"],
+            {"thickness": "leave-one-out", "nu": 0.5},
+        ),
+    ):
+        learner = ThickenedHull(scale=True, random_state=0).set_params(**options)
+        expected = RooDSO(LOSS, uncertainty_set=learner, random_state=0).fit(table, groups=groups)
+        found = json.loads(run("decide", *NEWS, "--set", "thick", *flags, "--json", "-").stdout)
+        assert found["worst_case"]["upper_bound"] == pytest.approx(expected.objective_)
+    tail = roodso.ConvexHullDRO(LOSS, tail=0.4).fit(table, groups=groups)
+    out = run("decide", *NEWS, "--set", "hull", "--source-tail", "0.4").stdout
+    assert f"{-tail.objective_:,.2f} on average" in out
+    assert "none of them with more than 21%" in out
+
+
+@pytest.mark.parametrize("value", ["x", "", "-1", "nan"])
+def test_impossible_thicknesses_are_refused(folder, value):
+    told = error("decide", *NEWS, "--set", "thick", "--thickness", value, code=4)
+    assert "thickness" in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        (["--thickness", "0.2"], "--thickness has no effect on the method rood"),
+        (["--set", "thick", "--nu", "0.3"], "--nu has no effect on the method thick"),
+        (["--method", "saa", "--nu", "0.3"], "--nu has no effect on the method saa"),
+        (["--method", "conformal", "--source-tail", "0.3"], "--source-tail has no effect"),
+    ],
+)
+def test_flags_without_effect_are_pointed_at(folder, flags, name):
+    assert name in run("decide", *NEWS, *flags, "--quiet").stderr
+    assert "no effect" not in run("decide", *NEWS, "--nu", "0.3", "--quiet").stderr
+    calibrated = ["--set", "thick", "--thickness", "split", "--nu", "0.5"]
+    assert "no effect" not in run("decide", *NEWS, *calibrated, "--quiet").stderr
+
+
+def test_auto_chooses_thickness_and_tail(folder):
+    (folder / "small.csv").write_text("\n".join(sample("newsvendor").splitlines()[:206]))
+    flags = ["newsvendor", "small.csv", *NEWS[2:], "--set", "thick", "--auto", "--json", "d.json"]
+    said = " ".join(run("decide", *flags).stderr.split())
+    found = re.search(r"source_tail = (\S+) and thickness = (\S+) cost least", said)
+    frame = pd.read_csv("small.csv")
+    table, groups = frame[["loaves", "rolls"]], frame["shop"]
+    learner = ThickenedHull(scale=True, random_state=0)
+    best = select(RooDSO(LOSS, uncertainty_set=learner, random_state=0), None, table, groups)
+    tail = best.best_params_["uncertainty_set__tail"]
+    assert found.group(1) == ("none" if tail is None else f"{tail:g}")
+    assert found.group(2) == f"{best.best_params_['uncertainty_set__thickness']:g}"
+
+
+@pytest.mark.parametrize("method", ["conformal", "barycenter", "intersection", "thick"])
 def test_every_method_has_a_page(folder, method):
     run("decide", *NEWS, "--method", method, "--report", "page.html", "--jobs", "1")
     page = (folder / "page.html").read_text()
@@ -198,7 +281,9 @@ def test_auto_chooses_nu_on_held_out_sources(folder):
     assert json.loads(result.stdout)["worst_case"]["upper_bound"] == pytest.approx(
         model(nu=nu).objective_, rel=1e-5
     )
-    assert "for the method rood" in error("decide", *NEWS, "--auto", "--method", "saa", code=4)
+    assert "for the methods rood, conformal and thick" in error(
+        "decide", *NEWS, "--auto", "--method", "saa", code=4
+    )
 
 
 def test_whole_packs_and_constraints_are_kept(folder):

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import pages
 from roodso import SAA, BarycenterSAA, ConvergenceWarning, ConvexHullDRO, RooDSO, SolverError
@@ -20,6 +21,7 @@ from roodso.planner.formats import Formats
 from roodso.planner.words import Words
 from roodso.plots import RobustnessPathDisplay
 from roodso.report import build_report, write_report
+from roodso.sets import ConformalBall, FixedBall, ThickenedHull
 
 _VOID = {"meta", "link", "input", "br", "img"}
 
@@ -308,6 +310,92 @@ def test_a_loose_certificate_is_said_to_be_loose():
     assert "can promise better" not in text
 
 
+# Other sets than the ball
+
+
+@pytest.fixture(scope="module")
+def thick():
+    return pages.thick_arguments()
+
+
+def test_a_thickened_hull_is_spoken_of_as_mixtures(thick):
+    model = thick["model"]
+    page = Page(build_report(**thick))
+    assert page.unbalanced == []
+    assert "price" in page.sections
+    assert (
+        "whichever distribution it follows among the mixtures of your 8 sources (none of them "
+        "with more than 25%), thickened by 0.1" in page.text
+    )
+    assert "Thickness 0.1 Largest share of a source 25%" in page.text
+    assert "nu = " not in page.text[: page.text.index("Settings and versions")]
+    mixture = model.solution_.mixture
+    heaviest = model.uncertainty_set_.labels[int(np.argmax(mixture))]
+    said = re.search(r"The worst case is near a mixture of your sources: ([^.]*)\.", page.text)
+    assert f"{mixture.max():.0%} of {heaviest}" in said.group(1)
+    assert "(the thickness is 0.100)" in page.text
+    assert "Nothing is proved of a new source: the thickness 0.1 was given" in page.text
+    inside = model.uncertainty_set_.contains(thick["target"])
+    assert f"The new source lies {'inside' if inside else 'outside'} the set" in page.text
+    outside = [
+        str(label)
+        for label, distance in zip(
+            model.set_learner_.labels_, model.set_learner_.distances_, strict=True
+        )
+        if distance > 0.1 + 1e-6
+    ]
+    for label in outside:
+        assert re.search(rf"{label} \(0\.\d{{3}}\)", page.text)
+    assert ("no source alone may weigh so much" in page.text) == bool(outside)
+
+
+def test_its_slider_moves_the_thickness(thick):
+    stops = stops_of(build_report(**thick))
+    assert [float(stop["value"]) for stop in stops] == [0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4]
+    bounds = []
+    for stop in stops:
+        model = clone(thick["model"]).set_params(uncertainty_set__thickness=float(stop["value"]))
+        model.fit(thick["X"], groups=thick["groups"])
+        bounds.append(model.objective_)
+        amount = float(re.search(r"[\d.]+", stop["worst"]).group())
+        assert amount == pytest.approx(abs(model.objective_), abs=0.0051)
+    assert bounds == sorted(bounds)
+    assert stops[3]["amounts"] == [f"{a:,.2f}" for a in thick["model"].decision_]
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        ThickenedHull("leave-one-out", nu=0.4, random_state=0),
+        ConformalBall(nu=0.4, random_state=0),
+    ],
+)
+def test_a_calibrated_set_says_its_promise_and_moves_nu(learner):
+    shops = small(10)
+    model = RooDSO(LOSS, uncertainty_set=learner, n_support=10, random_state=0, n_jobs=1)
+    model.fit(shops)
+    html = build_report(model, shops)
+    text = Page(html).text
+    fitted = model.set_learner_
+    assert " ".join(fitted.statement().split()) in text
+    assert f"Holds the new source with {fitted.promise_:.0%} probability" in text
+    assert "for certain: the chance is below" in text
+    values = [float(stop["value"]) for stop in stops_of(html)]
+    assert 0.4 in values
+    assert min(values) * (fitted.calibration_.sum() + 1) >= 1
+    for stop in stops_of(html)[::3]:
+        other = clone(model).set_params(uncertainty_set__nu=float(stop["value"])).fit(shops)
+        amount = float(re.search(r"[\d.]+", stop["worst"]).group())
+        assert amount == pytest.approx(abs(other.objective_), abs=0.0051)
+
+
+def test_a_ball_of_given_radius_has_a_page_without_a_slider():
+    model = RooDSO(LOSS, uncertainty_set=FixedBall(0.2), n_support=10, random_state=0, n_jobs=1)
+    page = Page(build_report(model.fit(small()), small()))
+    assert "price" not in page.sections
+    assert "places" in page.sections
+
+
 # What does not apply is left out
 
 
@@ -315,7 +403,7 @@ def test_methods_without_a_set_have_a_page():
     page = Page(build_report(ConvexHullDRO(LOSS).fit(small()), small()))
     assert page.sections == ["decision", "world", "promises", "reproduction"]
     assert page.unbalanced == []
-    assert "whichever mixture of your sources it turns out to be" in page.text
+    assert "whichever mixture of your 5 sources it turns out to be" in page.text
     assert re.search(r"The worst case is a mixture of your sources: \d+% of s\d", page.text)
 
 

@@ -40,6 +40,7 @@ _TYPES: dict[str, Any] = {
     "names": str | None,
     "amounts": str | None,
     "number": float | None,
+    "level": str | None,
     "whole": int | None,
     "switch": bool | None,
     "texts": list[str] | None,
@@ -49,6 +50,7 @@ _METAVARS = {
     "names": "A,B,...",
     "amounts": "NUMBERS",
     "number": "NUMBER",
+    "level": "NUMBER",
     "whole": "NUMBER",
 }
 #: Switches that a problem file can turn on, so that a flag has to be able to turn them off.
@@ -159,7 +161,8 @@ def help_text(setting: Setting) -> str:
     """The setting's help, with what may be chosen and the default."""
     text = setting.help
     if setting.choices:
-        text += f" One of: {', '.join(setting.choices)}."
+        what = "A number, or one of" if setting.kind == "level" else "One of"
+        text += f" {what}: {', '.join(setting.choices)}."
     default = setting.default
     if default is not None and default != "" and default != [] and setting.kind != "switch":
         text += f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."

@@ -12,7 +12,7 @@ import roodso
 from roodso.cli.commands import command, epilog
 from roodso.cli.methods import METHODS
 from roodso.cli.outputs import Outputs
-from roodso.cli.reporting import compared
+from roodso.cli.reporting import COMPARED, compared
 from roodso.cli.results import as_json, described
 from roodso.cli.screen import Screen
 from roodso.cli.settings import Setting, settings_of
@@ -30,7 +30,7 @@ compare_app = typer.Typer(
     epilog=epilog(["roodso compare newsvendor --problem problem.toml"]),
 )
 
-_DEFAULT = ["rood", "saa", "hull", "wasserstein", "barycenter"]
+_DEFAULT = list(COMPARED)
 _OWN = [
     Setting("methods", "method", f"What to compare, among {', '.join(METHODS)}. "
             f"Default: {','.join(_DEFAULT)}.", "names"),
@@ -38,7 +38,7 @@ _OWN = [
             False),
 ]  # fmt: skip
 _SECTIONS = ("data", "newsvendor", "portfolio", "decision", "method", "output", "run")
-_BUT = ("integer", "pack_size", "report", "target_note", "method", "auto", "criterion")
+_BUT = ("integer", "pack_size", "report", "target_note", "method", "set", "auto", "criterion")
 
 
 @command(

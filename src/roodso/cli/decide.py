@@ -10,6 +10,7 @@ import typer
 
 from roodso._typing import Array
 from roodso.cli.commands import command, command_line, epilog
+from roodso.cli.methods import without_effect
 from roodso.cli.outputs import Outputs
 from roodso.cli.reporting import check_report, full_report
 from roodso.cli.results import Result, as_json, described, pooled_choice
@@ -129,6 +130,9 @@ def _begin(
     verb, flags = ("decide", settings) if own is None else ("evaluate", [*settings, own])
     line = command_line(f"{verb} {problem}", flags, given)
     task = Task.build(problem, values, data, line)
+    for name in without_effect(task.method, values, given):
+        flag = "--" + name.replace("_", "-")
+        screen.note(Note(f"{flag} has no effect on the method {task.method}", "warning"))
     if problem == "newsvendor":
         for note in economic_notes(values, data.items):
             screen.note(note)

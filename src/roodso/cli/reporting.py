@@ -20,7 +20,7 @@ from roodso.planner.words import sentence
 __all__ = ["COMPARED", "check_report", "compared", "full_report", "rivals"]
 
 #: What a report sets beside the decision. The intersection is left out: it can take minutes.
-COMPARED = ("rood", "saa", "hull", "wasserstein", "barycenter")
+COMPARED = ("rood", "thick", "saa", "hull", "wasserstein", "barycenter")
 
 
 def check_report() -> None:

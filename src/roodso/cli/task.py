@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from roodso._typing import Array
-from roodso.cli.methods import METHODS, build
+from roodso.cli.methods import METHODS, SETS, build
 from roodso.cli.problem_file import read_problem
 from roodso.cli.screen import Screen
-from roodso.cli.settings import Setting, merged
+from roodso.cli.settings import SETTINGS, Setting, merged
 from roodso.cli.values import by_item
 from roodso.exceptions import RooDSOWarning
 from roodso.losses import CVaRPortfolio, Newsvendor
 from roodso.losses.base import Loss
+from roodso.methods import RooDSO
 from roodso.methods.base import DecisionMaker
 from roodso.model_selection import select
 from roodso.planner import (
@@ -55,9 +56,25 @@ def values_of(
     stored = read_problem(path, problem) if path is not None else {}
     if not writes:
         stored = {name: value for name, value in stored.items() if name not in RESULTS}
-    values = merged(settings, given, stored)
+    values = merged(settings, _by_method(problem, given), _by_method(problem, stored))
+    values.pop("set", None)
     values["problem"] = path
     return values
+
+
+def _by_method(problem: str, layer: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags, or a problem file, with the set said as the method that guards against it."""
+    named = layer.get("set")
+    if named is None:
+        return dict(layer)
+    method = SETS[SETTINGS[problem]["set"].checked(named)]
+    if layer.get("method") not in (None, method):
+        raise ProblemError(
+            f"set {named!r} and method {layer['method']!r} contradict each other",
+            cause=f"the set {named} is guarded against by the method {method}",
+            remedy="give one of them",
+        )
+    return {**layer, "set": None, "method": method}
 
 
 def load_data(values: Mapping[str, Any], problem: str | None, **options: Any) -> PlannerData:
@@ -179,29 +196,32 @@ class Task:
             return model
 
     def _selected(self, model: DecisionMaker, progress: Any, screen: Screen) -> DecisionMaker:
-        if self.method != "rood":
+        if not isinstance(model, RooDSO):
             raise ProblemError(
-                f"--auto chooses nu for the method rood, not for {self.method}",
+                f"--auto chooses for the methods rood, conformal and thick, not for {self.method}",
                 remedy="leave --auto or --method out",
             )
         if len(self.data.labels) < 3:
             raise DataError(
                 f"--auto needs at least 3 sources, got {len(self.data.labels)}",
-                cause="nu is judged on sources held out",
-                remedy="choose it yourself by --nu",
+                cause="settings are judged on sources held out",
+                remedy="choose yourself, by --nu or --thickness",
             )
         found = select(
             model,
-            {"nu": list(NUS)},
+            {"nu": list(NUS)} if self.method == "rood" else None,
             self.data.table,
             self.data.groups,
             criterion=self.settings["criterion"],
             progress=progress,
         )
         assert found.best_estimator_ is not None
-        nu = found.best_params_["nu"]
-        text = f"nu = {nu:g} costs least on sources held out ({self.settings['criterion']})"
-        screen.note(Note(text))
+        chosen = " and ".join(
+            f"{name.rpartition('__')[2]} = {'none' if value is None else format(value, 'g')}"
+            for name, value in found.best_params_.items()
+        )
+        text = f"{chosen} cost least on sources held out ({self.settings['criterion']})"
+        screen.note(Note(text.replace("tail", "source_tail")))
         return found.best_estimator_
 
 

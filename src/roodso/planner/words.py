@@ -16,7 +16,7 @@ from roodso.methods import (
     WassersteinDRO,
 )
 from roodso.methods.base import DecisionMaker
-from roodso.planner.formats import Formats
+from roodso.planner.formats import Formats, share
 from roodso.sets import ConformalBall
 from roodso.sets.uncertainty import UncertaintySet
 
@@ -187,10 +187,13 @@ def promise(model: DecisionMaker) -> Promise:
     """
     if isinstance(model, RooDSO):
         return _of_set(model)
+    if isinstance(model, ConvexHullDRO):
+        count = len(model.solution_.labels)
+        cap = 1.0 if model.tail is None else min(1.0, 1.0 / (model.tail * count))
+        return Promise(True, f"whichever {_mixtures('mixture', count, cap)} it turns out to be")
     fixed = {
         SAA: (False, "provided that it is like all your rows together"),
         BarycenterSAA: (False, "provided that it is like the barycentre of your sources"),
-        ConvexHullDRO: (True, "whichever mixture of your sources it turns out to be"),
         WassersteinDRO: (True, "whichever distribution near that of all your rows it follows"),
         IntersectionDRO: (True, "whichever distribution near every source at once it follows"),
     }
@@ -203,6 +206,8 @@ def promise(model: DecisionMaker) -> Promise:
 def _of_set(model: RooDSO) -> Promise:
     known: UncertaintySet = model.uncertainty_set_
     count = len(known.labels)
+    if known.n_anchors > 1:
+        return Promise(True, _of_mixtures(known))
     if known.radius == 0.0 and known.n_anchors == 1:
         return Promise(False, "provided that it is like the average of your sources")
     if isinstance(model.set_learner_, ConformalBall):
@@ -210,6 +215,19 @@ def _of_set(model: RooDSO) -> Promise:
     else:
         made = f"learned from your {count} sources"
     return Promise(True, f"whichever distribution it follows in the set {made}")
+
+
+def _of_mixtures(known: UncertaintySet) -> str:
+    some = "" if known.n_anchors == len(known.labels) else f"{known.n_anchors} of "
+    kind = _mixtures("mixtures", len(known.labels), known.cap, some)
+    if known.radius > 0.0:
+        kind += f", thickened by {known.radius:.3g}"
+    return f"whichever distribution it follows among the {kind}"
+
+
+def _mixtures(noun: str, count: int, cap: float, some: str = "") -> str:
+    limit = f" (none of them with more than {share(cap, 0)})" if cap < 1.0 else ""
+    return f"{noun} of {some}your {count} sources{limit}"
 
 
 def named_source(label: object, noun: str = "") -> str:

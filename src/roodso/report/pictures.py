@@ -62,7 +62,7 @@ def costs(comparison: Comparison, subject: Subject) -> Picture:
 
 
 def source_map(found: SourceMap, counts: Mapping[Any, int], subject: Subject) -> Picture:
-    """The sources around the centre of the ball."""
+    """The sources around the centre of the ball, or about the hull."""
     found = replace(found, table=found.table.rename(index=subject.called))
     said = ", ".join(f"{count} {place}" for place, count in counts.items())
     with palette():
@@ -70,11 +70,24 @@ def source_map(found: SourceMap, counts: Mapping[Any, int], subject: Subject) ->
         return _picture(
             ax,
             "map",
-            "Map of the sources around the centre of the set",
+            "Map of the sources and the set",
             f"Of {len(found.table)} sources: {said}. The table below has the distances.",
-            "The circle is the set. Distances to its centre are exact; directions are the best "
-            f"that a plane can show (they keep {share(found.shown, 0)} of the squared distances).",
+            _map_caption(found),
         )
+
+
+def _map_caption(found: SourceMap) -> str:
+    kept = f"keep {share(found.shown, 0)} of the squared distances"
+    if found.hull is None:
+        return (
+            "The circle is the set. Distances to its centre are exact; directions are the best "
+            f"that a plane can show (they {kept})."
+        )
+    return (
+        "The dotted line holds the mixtures of your sources that are allowed, the full line all "
+        f"that is near one. Both are shadows on a plane, as are the sources (they {kept}): what "
+        "lies within them may still lie outside the set. The table below has the distances."
+    )
 
 
 def worst_case(column: WorstCaseColumn, place: int, decision: Any, words: Words) -> Picture:

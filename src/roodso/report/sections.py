@@ -26,6 +26,7 @@ from roodso.planner.formats import share, without_noise
 from roodso.planner.words import Words, listed, sentence
 from roodso.plots import (
     RobustnessPathDisplay,
+    SourceMap,
     WorstCaseColumn,
     WorstMixture,
     costs_by_source,
@@ -34,6 +35,7 @@ from roodso.plots import (
 )
 from roodso.report import pictures
 from roodso.report.subject import Subject
+from roodso.sets import SupportMeasureBall
 
 __all__ = [
     "Table",
@@ -53,6 +55,8 @@ _POINTS, _DRAWN = 12, 6
 _LARGE_GAP = 1e-3
 #: Sources with less of the mixture are counted, not named.
 _NAMED_SHARE = 0.01
+#: Distances below this are rounding.
+_TOUCHING = 1e-6
 #: And with less than this they are rounding.
 _NEGLIGIBLE = 1e-6
 _DEPENDENCIES = ("numpy", "scipy", "scikit-learn", "clarabel", "cvxpy")
@@ -137,9 +141,23 @@ def _facts(subject: Subject) -> list[tuple[str, str]]:
         ("Learned from", f"{sources.n_sources} sources, {sources.n_samples:,} rows"),
         ("Method", subject.name),
     ]
-    nu = getattr(getattr(subject.model, "set_learner_", None), "nu", None)
-    if nu is not None:
-        facts.append(("Sources that may lie outside", f"{share(nu, 0)} (nu = {nu:g})"))
+    return facts + _set_facts(subject)
+
+
+def _set_facts(subject: Subject) -> list[tuple[str, str]]:
+    """What shapes the set."""
+    learner: Any = getattr(subject.model, "set_learner_", None)
+    known, facts = subject.learned, []
+    if known is not None and known.n_anchors > 1:
+        facts.append(("Thickness", f"{known.radius:.3g}"))
+        if known.cap < 1.0:
+            facts.append(("Largest share of a source", share(known.cap, 0)))
+    if getattr(learner, "promise_", 0.0) > 0.0:
+        facts.append(("Holds the new source", f"with {share(learner.promise_, 0)} probability"))
+    elif isinstance(learner, SupportMeasureBall):
+        facts.append(
+            ("Sources that may lie outside", f"{share(learner.nu, 0)} (nu = {learner.nu:g})")
+        )
     return facts
 
 
@@ -216,9 +234,12 @@ def afterwards(subject: Subject) -> dict[str, Any] | None:
     if found is not None:
         spot = found.others.loc["target"]
         where = "outside" if spot["place"] == "outside" else "inside"
+        what = "the centre, where the radius is"
+        if found.hull is not None:
+            what = "the nearest mixture of your sources, where the thickness is"
         said += (
-            f" The new source lies {where} the set: {spot['distance']:.3f} from the centre, where "
-            f"the radius is {found.radius:.3f}."
+            f" The new source lies {where} the set: {spot['distance']:.3f} from {what} "
+            f"{found.radius:.3f}."
         )
     table = Table("What each method came to", ["method", f"mean {words.costs}"], rows)
     return {"sentence": said, "table": table}
@@ -239,33 +260,45 @@ def places(subject: Subject) -> dict[str, Any] | None:
     if found is None:
         return None
     counts = found.table["place"].value_counts()
-    outside = found.outside
-    if len(outside):
-        named = [
-            f"{subject.called(label)} ({distance:.3f})"
-            for label, distance in outside["distance"].items()
-        ]
-        said = (
-            f"{len(outside)} of {len(found.table)} sources lie outside, with their distances: "
-            f"{listed(named, most=12)}. They are the least like the others; look at their data "
-            "before you trust a decision that leaves them out, or one that lets them in."
-        )
-    else:
-        said = f"All {len(found.table)} sources lie inside the set or on its boundary."
     rows = [
         [subject.called(label), f"{rows:,}", f"{distance:.3f}", place, share(weight, 1)]
         for label, _, _, distance, place, weight, rows in found.table.sort_values(
             "distance", kind="stable"
         ).itertuples()
     ]
-    head = [subject.source or "source", "rows", "distance", "place", "weight in the centre"]
+    hull = found.hull is not None
+    weight = "share of the worst case" if hull else "weight in the centre"
+    head = [subject.source or "source", "rows", "distance", "place", weight]
+    near = "the nearest mixture that is allowed" if hull else "the centre"
     return {
-        "sentence": said,
+        "sentence": _where(subject, found),
         "radius": f"{found.radius:.3f}",
         "shown": share(found.shown, 0),
         "picture": pictures.source_map(found, counts.to_dict(), subject),
-        "table": Table("Sources by their distance to the centre", head, rows),
+        "table": Table(f"Sources by their distance to {near}", head, rows),
     }
+
+
+def _where(subject: Subject, found: SourceMap) -> str:
+    """Which sources lie outside, and what that means."""
+    outside = found.outside
+    if not len(outside):
+        return f"All {len(found.table)} sources lie inside the set or on its boundary."
+    named = [
+        f"{subject.called(label)} ({distance:.3f})"
+        for label, distance in outside["distance"].items()
+    ]
+    said = f"{len(outside)} of {len(found.table)} sources lie outside, with their distances: "
+    said += f"{listed(named, most=12)}. "
+    if found.hull is not None:
+        return said + (
+            "The set holds mixtures of sources, and no source alone may weigh so much: one more "
+            "source just like these is not guarded against."
+        )
+    return said + (
+        "They are the least like the others; look at their data before you trust a decision that "
+        "leaves them out, or one that lets them in."
+    )
 
 
 def world(subject: Subject) -> dict[str, Any] | None:
@@ -293,7 +326,7 @@ def world(subject: Subject) -> dict[str, Any] | None:
         ],
         "left_out": max(len(columns) - _DRAWN, 0),
         "points": _points(subject),
-        "mixture": None if mixture is None else _mixture(mixture),
+        "mixture": None if mixture is None else _mixture(mixture, subject),
         "mixture_picture": None if mixture is None else pictures.mixture(mixture),
     }
 
@@ -349,12 +382,17 @@ def _points(subject: Subject) -> Table:
     return Table(caption, head, rows, words=2)
 
 
-def _mixture(mixture: WorstMixture) -> str:
+def _mixture(mixture: WorstMixture, subject: Subject) -> str:
     weights = mixture.weights[mixture.weights > 0].sort_values(ascending=False, kind="stable")
     named = [f"{share(weight, 0)} of {label}" for label, weight in weights.items()]
     most = max(1, min(6, int((weights >= _NAMED_SHARE).sum())))
-    if mixture.distance == 0.0:
+    if mixture.distance <= _TOUCHING:
         return f"The worst case is a mixture of your sources: {listed(named, most=most)}."
+    if subject.learned is not None and subject.learned.n_anchors > 1:
+        return (
+            f"The worst case is near a mixture of your sources: {listed(named, most=most)}. It is "
+            f"{mixture.distance:.3f} away from it (the thickness is {mixture.radius:.3f})."
+        )
     return (
         f"Among mixtures of your sources, the worst case is most like {listed(named, most=most)}. "
         f"It is {mixture.distance:.3f} away from that mixture (the set's radius is "
@@ -362,12 +400,25 @@ def _mixture(mixture: WorstMixture) -> str:
     )
 
 
+#: What the slider moves, by parameter.
+_DIALS = {
+    "nu": "The setting nu is the share of your sources that may lie outside the set. The smaller "
+    "it is, the larger the set that the decision guards against.",
+    "uncertainty_set__nu": "The setting nu is the share of new sources that the set may miss. The "
+    "smaller it is, the larger the set that the decision guards against.",
+    "uncertainty_set__thickness": "The thickness is how far from a mixture of your sources the new "
+    "one may lie. At 0 it has to be a mixture; the larger it is, the more the decision guards "
+    "against.",
+}
+
+
 def price(subject: Subject, path: RobustnessPathDisplay | None) -> dict[str, Any] | None:
     """What caution costs: decisions and worst cases along a parameter."""
     if path is None:
         return None
-    words, name = subject.words, str(path.table.index.name)
-    current = getattr(subject.model, name, None)
+    words, parameter = subject.words, str(path.table.index.name)
+    current = subject.model.get_params(deep=True).get(parameter)
+    name = parameter.rpartition("__")[2]
     path = _agreeing(path, current, subject)
     values = [float(value) for value in path.table.index]
     picture, positions = pictures.price(path, words)
@@ -381,6 +432,7 @@ def price(subject: Subject, path: RobustnessPathDisplay | None) -> dict[str, Any
     rows = [[stop["value"], *stop["amounts"], *stop["costs"]] for stop in stops]
     return {
         "name": name,
+        "about": _DIALS.get(parameter, f"What changes with {name}."),
         "start": values.index(current) if current in values else 0,
         "current": f"{current:g}" if current in values else None,
         "stops": stops,
@@ -400,7 +452,8 @@ def _agreeing(path: RobustnessPathDisplay, current: Any, subject: Subject) -> Ro
     if current in table.index and len(decisions.columns) == len(subject.decision):
         table.loc[current, "worst_case"] = subject.model.objective_
         decisions.loc[current] = subject.model.solution_.decision
-    return RobustnessPathDisplay(table, decisions)
+    name = str(table.index.name).rpartition("__")[2]
+    return RobustnessPathDisplay(table.rename_axis(index=name), decisions)
 
 
 def _stop(
@@ -434,8 +487,10 @@ def promises(subject: Subject) -> dict[str, Any]:
     claim = f"{every}, this {words.noun} comes to {bound} on average."
     if subject.worst.witness is not None:
         claim += " That can be checked from the certificate alone, without trusting the solver."
+    promised = getattr(getattr(subject.model, "set_learner_", None), "promise_", 0.0) > 0.0
+    at_all = "for certain: the chance is below" if promised else "at all"
     assumption = (
-        "That the new source lies in the set at all. It is assumed to be one more source of the "
+        f"That the new source lies in the set {at_all}. It is assumed to be one more source of the "
         "same kind as yours; if it is of another kind, nothing here holds for it."
     )
     unsure = [

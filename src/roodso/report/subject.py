@@ -157,9 +157,9 @@ class Subject:
 
     @property
     def map(self) -> SourceMap | None:
-        """The map of the sources, where there is a ball with room inside."""
+        """The map of the sources, where there is a set with room inside."""
         known = self.learned
-        if known is None or known.n_anchors > 1 or known.radius == 0.0:
+        if known is None or (known.n_anchors == 1 and known.radius == 0.0):
             return None
         return source_map(self.model, worst=self.worst, target=self.target)
 
