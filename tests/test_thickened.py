@@ -23,6 +23,7 @@ from reference.checker import check
 from roodso import SAA, ConvexHullDRO, RooDSO
 from roodso.datasets import make_newsvendor_sources
 from roodso.exceptions import SampleSizeWarning
+from roodso.kernels import RBF
 from roodso.losses import CVaRPortfolio, Newsvendor
 from roodso.model_selection import compare, paper_grid, select
 from roodso.sets import FixedBall, SupportMeasureBall, ThickenedHull
@@ -386,6 +387,10 @@ def test_the_default_grid_is_that_of_the_set():
     model = RooDSO(LOSS, uncertainty_set=ThickenedHull())
     grid = paper_grid(model, 7)
     assert set(grid) == {"uncertainty_set__thickness", "uncertainty_set__tail"}
+    assert grid["uncertainty_set__thickness"] == [0.0, 0.05, 0.1, 0.2, 0.3]
+    wide = RooDSO(LOSS, uncertainty_set=ThickenedHull(kernel=RBF(1.0) + RBF(2.0)))  # C = 2
+    thickest = max(paper_grid(wide, 7)["uncertainty_set__thickness"])
+    assert thickest == pytest.approx(0.3 * math.sqrt(2))
     calibrated = RooDSO(LOSS, uncertainty_set=ThickenedHull("leave-one-out", cap=0.5))
     assert paper_grid(calibrated, 7) == {}
     conformal = RooDSO(LOSS, uncertainty_set=roodso.sets.ConformalBall(bandwidth=1.0))
