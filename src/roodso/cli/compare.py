@@ -10,7 +10,7 @@ import typer
 
 import roodso
 from roodso.cli.commands import command, epilog
-from roodso.cli.methods import METHODS
+from roodso.cli.methods import METHODS, SETS
 from roodso.cli.outputs import Outputs
 from roodso.cli.reporting import COMPARED, compared
 from roodso.cli.results import as_json, described
@@ -32,7 +32,7 @@ compare_app = typer.Typer(
 
 _DEFAULT = list(COMPARED)
 _OWN = [
-    Setting("methods", "method", f"What to compare, among {', '.join(METHODS)}. "
+    Setting("methods", "method", f"What to compare, among {', '.join(METHODS)}; ball is rood. "
             f"Default: {','.join(_DEFAULT)}.", "names"),
     Setting("tune", "method", "Tune each method on the sources that remain; takes long.", "switch",
             False),
@@ -76,7 +76,7 @@ def compare_portfolio(given: dict[str, Any]) -> None:
 def _methods(given: dict[str, Any]) -> list[str]:
     if given["methods"] is None:
         return _DEFAULT
-    names: list[str] = _OWN[0].checked(given["methods"])
+    names: list[str] = [SETS.get(name, name) for name in _OWN[0].checked(given["methods"])]
     for name in names:
         if name not in METHODS:
             raise ProblemError(f"there is no method {name!r}", remedy=nearest(name, METHODS))
@@ -150,7 +150,7 @@ def show(task: Task, comparison: Comparison, screen: Screen) -> None:
         ],
         rows,
     )
-    screen.say(comparison.verdict(), style="bold")
+    screen.say(sentence(comparison.verdict()), style="bold")
 
 
 def _as_dict(task: Task, comparison: Comparison, notes: Sequence[Note]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from roodso.cli.reporting import check_report, full_report, rivals
 from roodso.cli.results import Result
 from roodso.cli.screen import Screen
 from roodso.cli.settings import Setting, merged, settings_of
-from roodso.cli.task import Task
+from roodso.cli.task import Task, by_method
 from roodso.datasets import load_bakery
 from roodso.methods.base import DecisionMaker
 from roodso.planner import MissingPackageError, Note, PlannerData, ProblemError
@@ -28,14 +28,18 @@ from roodso.planner.errors import nearest
 
 __all__ = ["SETTINGS", "demo"]
 
+#: What of the method may be chosen.
+_CHOICES = ("set", "nu", "thickness", "source_tail", "seed", "jobs")
 _DEFAULT_REPORT = "roodso-demo.html"
 SETTINGS = [
     Setting("store", "run", "The store to leave out. Default: the first.", "text"),
     Setting("report", "run", "Where to write the page.", "path", _DEFAULT_REPORT),
-    *[s for s in settings_of("newsvendor", ("method",)) if s.name in ("nu", "seed", "jobs")],
+    *[s for s in settings_of("newsvendor", ("method",)) if s.name in _CHOICES],
     *[s for s in settings_of("newsvendor", ("output",)) if s.name in ("force", "quiet")],
     Setting("debug", "run", "Show the traceback of an error.", "switch", False),
 ]
+
+_SECTIONS = ("data", "newsvendor", "decision", "method")
 
 #: The opening: a year before the data end, so that there is a year to judge by.
 _OPENING = pd.Timestamp("2018-04-30")
@@ -65,13 +69,12 @@ def demo(given: dict[str, Any]) -> None:
         screen.note(Note(f"no page is written: {error}", "warning"))
         outputs.places.clear()
     store, before, after = _scene(values["store"])
-    everything = merged(settings_of("newsvendor", ("data", "newsvendor", "decision", "method")),
-                        {}, {})  # fmt: skip
-    chosen = {name: values[name] for name in ("nu", "seed", "jobs")}
+    chosen = by_method("newsvendor", {name: given[name] for name in _CHOICES})
+    settings = merged(settings_of("newsvendor", _SECTIONS), chosen, {})
     note = f"store {store}, as if it opened on {_OPENING:%d %B %Y}"
     task = Task.build(
         "newsvendor",
-        everything | chosen | _MONEY | {"integer": True, "target_note": note},
+        settings | _MONEY | {"integer": True, "target_note": note},
         before,
         command_line("demo", SETTINGS, given),
     )

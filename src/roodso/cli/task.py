@@ -36,7 +36,7 @@ from roodso.planner.errors import library_errors
 from roodso.planner.formats import Formats
 from roodso.planner.words import Words
 
-__all__ = ["RESULTS", "Task", "load_data", "noted", "values_of"]
+__all__ = ["RESULTS", "Task", "by_method", "load_data", "noted", "values_of"]
 
 #: Settings that say where results go.
 RESULTS = ("report", "json", "table")
@@ -56,13 +56,13 @@ def values_of(
     stored = read_problem(path, problem) if path is not None else {}
     if not writes:
         stored = {name: value for name, value in stored.items() if name not in RESULTS}
-    values = merged(settings, _by_method(problem, given), _by_method(problem, stored))
+    values = merged(settings, by_method(problem, given), by_method(problem, stored))
     values.pop("set", None)
     values["problem"] = path
     return values
 
 
-def _by_method(problem: str, layer: Mapping[str, Any]) -> dict[str, Any]:
+def by_method(problem: str, layer: Mapping[str, Any]) -> dict[str, Any]:
     """Flags, or a problem file, with the set said as the method that guards against it."""
     named = layer.get("set")
     if named is None:
