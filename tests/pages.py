@@ -51,7 +51,7 @@ def bakery_arguments():
     """Model, data and all that a full page shows."""
     data, store, target = bakery()
     model = RooDSO(BAKERY_LOSS, nu=0.4, scale=True, n_support=50, random_state=0, n_jobs=1)
-    rivals = {"pooled average": SAA(BAKERY_LOSS), "worst source": ConvexHullDRO(BAKERY_LOSS)}
+    rivals = {"pooled average": SAA(BAKERY_LOSS), "hull of sources": ConvexHullDRO(BAKERY_LOSS)}
     comparison = compare({"RooD-SO": model, **rivals}, data, store, n_bootstrap=100)
     fitted = {name: rival.fit(data, groups=store) for name, rival in rivals.items()}
     return {
@@ -79,7 +79,7 @@ def thick_arguments():
         "X": data,
         "groups": store,
         "target": target,
-        "rivals": {"worst source": ConvexHullDRO(BAKERY_LOSS).fit(data, groups=store)},
+        "rivals": {"hull of sources": ConvexHullDRO(BAKERY_LOSS).fit(data, groups=store)},
         "name": "thickened hull (ours)",
     }
 

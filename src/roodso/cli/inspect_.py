@@ -87,7 +87,7 @@ def _show(data: PlannerData, ball: SupportMeasureBall | None, nu: float, screen:
         return
     screen.say(
         "Distance is that of a source's distribution to the centre of all; the set that holds a "
-        f"share of at least {1 - nu:g} of the sources has radius {decimal(ball.radius_, 2)}."
+        f"share of at least {1 - nu:g} of the sources has radius {ball.radius_:.3f}."
     )
     if outside:
         screen.say(f"Outlying sources (the farthest first): {', '.join(outside)}.", style="bold")
@@ -106,7 +106,7 @@ def _show_sources(data: PlannerData, ball: SupportMeasureBall | None, screen: Sc
         row = [label, f"{data.sizes.iloc[place]:,}", f"{missing.loc[label]:,}"]
         row += [decimal(float(mean), 2) for mean in means.loc[label].to_numpy()]
         if ball is not None:
-            row += [decimal(ball.distances_[place], 2), places[label]]
+            row += [f"{ball.distances_[place]:.3f}", places[label]]
         rows.append(row)
     screen.table("Sources", columns, rows)
 

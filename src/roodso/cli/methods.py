@@ -39,7 +39,7 @@ METHODS = {
     "conformal": Method("RooD-SO, conformal", "RooDSO", "ConformalBall"),
     "thick": Method("thickened hull (ours)", "RooDSO", "ThickenedHull"),
     "saa": Method("pooled average", "SAA"),
-    "hull": Method("worst source", "ConvexHullDRO"),
+    "hull": Method("hull of sources", "ConvexHullDRO"),
     "wasserstein": Method("Wasserstein ball", "WassersteinDRO"),
     "barycenter": Method("barycentre", "BarycenterSAA"),
     "intersection": Method("intersection", "IntersectionDRO"),

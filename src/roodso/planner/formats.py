@@ -73,7 +73,7 @@ class Formats:
 
     def score(self, cost: float) -> str:
         """A number without a unit, to four digits."""
-        return self._signed(f"{cost:.4g}")
+        return self._signed(f"{cost:#.4g}")
 
     def worst(self, cost: float) -> str:
         """An upper bound on a cost."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib.ticker import PercentFormatter
 
@@ -66,7 +67,7 @@ def source_map(found: SourceMap, counts: Mapping[Any, int], subject: Subject) ->
     found = replace(found, table=found.table.rename(index=subject.called))
     said = ", ".join(f"{count} {place}" for place, count in counts.items())
     with palette():
-        ax = plots.plot_source_map(found, figure(_WIDTH, _WIDTH))
+        ax = plots.plot_source_map(found, figure(_WIDTH, _map_height(found)))
         return _picture(
             ax,
             "map",
@@ -74,6 +75,15 @@ def source_map(found: SourceMap, counts: Mapping[Any, int], subject: Subject) ->
             f"Of {len(found.table)} sources: {said}. The table below has the distances.",
             _map_caption(found),
         )
+
+
+def _map_height(found: SourceMap) -> float:
+    """As high as it is wide for a ball; a flat hull needs less."""
+    if found.edge is None:
+        return _WIDTH
+    drawn = np.vstack([found.edge, found.table[["x", "y"]].to_numpy()])
+    wide, high = np.ptp(drawn, axis=0)
+    return _WIDTH * float(np.clip(0.15 + high / max(wide, 1e-12), 0.45, 1.2))
 
 
 def _map_caption(found: SourceMap) -> str:

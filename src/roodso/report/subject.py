@@ -24,7 +24,11 @@ from roodso.sources import Sources, match_columns
 
 __all__ = ["Subject", "label_of"]
 
-_LABELS: dict[type, str] = {RooDSO: "RooD-SO", SAA: "pooled average", ConvexHullDRO: "worst source"}
+_LABELS: dict[type, str] = {
+    RooDSO: "RooD-SO",
+    SAA: "pooled average",
+    ConvexHullDRO: "hull of sources",
+}
 
 
 def label_of(model: DecisionMaker) -> str:
