@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -60,6 +60,8 @@ class PlannerData:
         What is decided.
     currency, unit : str
         How money and quantities are written; may be empty.
+    gaps : DataFrame of shape (M, d)
+        How many entries were missing, by source and item, of those in ``table`` and those left out.
     """
 
     table: pd.DataFrame
@@ -70,6 +72,7 @@ class PlannerData:
     kind: str = "newsvendor"
     currency: str = ""
     unit: str = ""
+    gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def items(self) -> list[str]:
@@ -186,11 +189,14 @@ def load_table(
         entries = _long(raw, source, wanted, item, value, row, decimal, notes)
     else:
         entries = _wide(raw, source, wanted, decimal, notes)
+    gaps = entries.gaps()
     entries = _without_missing(entries, missing, notes)
     if kind == "newsvendor":
         entries = _without_negative(entries, negative, notes)
     groups, table = entries.groups, entries.frame()
-    loaded = PlannerData(table, groups, raw.name, clean_name(source), (), kind, currency, unit)
+    loaded = PlannerData(
+        table, groups, raw.name, clean_name(source), (), kind, currency, unit, gaps
+    )
     _check_sources(loaded, min_sources, notes)
     notes += _warnings(loaded)
     return replace(loaded, notes=tuple(notes))
@@ -211,6 +217,11 @@ class _Entries:
 
     def frame(self) -> pd.DataFrame:
         return pd.DataFrame(self.numbers, columns=self.names)
+
+    def gaps(self) -> pd.DataFrame:
+        """The number of missing entries by source and item."""
+        absent = pd.DataFrame(np.isnan(self.numbers), columns=self.names)
+        return absent.groupby(self.groups.to_numpy(), sort=False).sum().astype(int)
 
     def kept(self, keep: BoolArray) -> _Entries:
         places = np.flatnonzero(keep).tolist()
