@@ -83,8 +83,8 @@ def contest(
     if stopped:
         return {"status": stopped, "peak_mb": peak, "detail": _limit(stopped, limits)}
     try:
-        return dict(json.loads(text))
-    except ValueError:
+        return dict(json.loads(text.splitlines()[-1]))
+    except (ValueError, IndexError):
         lines = [line for line in words.splitlines() if line.strip()]
         last = lines[-1].strip() if lines else "no message"
         if last.startswith(("ModuleNotFoundError", "ImportError")):

@@ -382,8 +382,8 @@ EVENTS: dict[str, Event] = {
             "herding",
             "Thinning n samples to the square root of n: kernel herding against goodpoints",
             "Compared by the distance between the embeddings of the chosen and of all samples "
-            "(MMD) at equal size. goodpoints' herding divides the sum over the points chosen by one "
-            "more than their number (Chen, Welling and Smola), ours by their number, as the paper "
+            "(MMD) at equal size. goodpoints' herding divides the sum over the chosen by one more "
+            "than their number (Chen, Welling and Smola), ours by their number, as the paper "
             "has it (eq:herding_step); kernel thinning and Compress++ are other algorithms, with "
             "better rates.",
             "n",

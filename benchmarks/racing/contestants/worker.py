@@ -1,9 +1,9 @@
-"""One contestant's process: a request in JSON on stdin, an answer in JSON on stdout.
+"""One contestant's process: a request in JSON on stdin, the answer in the last line of stdout.
 
 The request names the data, how often to repeat, and the contestant's options. Whatever a package
-prints meanwhile, from Python or from C, goes to stderr: stdout carries the answer alone. Nothing
-but the standard library and NumPy is used here, for every contestant lives in an environment of its
-own. Answers are small: the numbers of a decision, not whole matrices.
+prints while it solves, from Python or from C, goes to stderr; what it prints on import precedes the
+answer. Nothing but the standard library and NumPy is used here, for every contestant lives in an
+environment of its own. Answers are small: the numbers of a decision, not whole matrices.
 
 What is timed is the contestant's ``solve``, from the raw data to the decision; importing packages
 and one run on a small instance come before, because compilers and caches are not what is raced.
@@ -51,7 +51,7 @@ def serve(
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     request = json.load(sys.stdin)
     answer = {"versions": versions(packages)} | perform(solve, request)
-    json.dump(answer, channel)
+    channel.write("\n" + json.dumps(answer) + "\n")
     channel.close()
 
 
