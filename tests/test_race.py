@@ -368,7 +368,7 @@ def some_rows():
     late = line | {"contestant": "OneClassSVM, tol = 1e-10", "status": "time limit", "size": 20}
     rows += [late | {"detail": "no answer within 1 s", "seconds": np.nan, "value": np.nan}]
     rows += [late | {"status": "not run", "detail": "time limit at M = 20", "size": 100}]
-    return pd.DataFrame(rows).assign(lower=np.nan)
+    return pd.DataFrame(rows).assign(lower=np.nan, load=[2.0, 2.0, 2.0, 3.5, 0.5, np.nan])
 
 
 def test_the_table_has_factors_growth_memory_and_differences():
@@ -386,6 +386,7 @@ def test_the_page_says_how_contestants_failed_and_ended():
     assert "- OneClassSVM, tol = 1e-10, M = 20: time limit: no answer within 1 s" in text
     assert '- OneClassSVM, tol = 1e-3, M = 100: ended with "inaccurate".' in text
     assert "after 30 s" in text
+    assert "was 2.0 (median; at most 3.5)" in text
 
 
 def test_a_quick_race_with_what_is_installed(tmp_path, capsys):

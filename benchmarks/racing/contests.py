@@ -37,7 +37,7 @@ class Limits:
         as long as they have not taken so many seconds in all.
     """
 
-    seconds: float = 120.0
+    seconds: float = 90.0
     memory_mb: float = 12_000.0
     repetitions: int = 5
     enough: float = 2.0

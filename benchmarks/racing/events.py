@@ -327,12 +327,13 @@ EVENTS: dict[str, Event] = {
                         "sources",
                         f"{representer} representer, {rows} rows",
                         parameters={"representer": representer, "rows": rows},
+                        largest=largest,
                     )
-                    for representer, rows in (
-                        ("herded", "generated"),
-                        ("herded", "all"),
-                        ("full", "generated"),
-                        ("full", "all"),
+                    for representer, rows, largest in (
+                        ("herded", "generated", None),
+                        ("herded", "all", 5250),
+                        ("full", "generated", 5250),
+                        ("full", "all", 5250),
                     )
                 ),
             ),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["digest", "machine"]
+__all__ = ["busy", "digest", "machine"]
 
 
 def machine() -> dict[str, Any]:
@@ -35,6 +35,11 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or "unknown"
+
+
+def busy() -> float | None:
+    """How many processes wanted a core in the last minute, the contestants before among them."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def digest(folders: list[Path]) -> str:

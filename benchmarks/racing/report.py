@@ -68,7 +68,7 @@ def page(rows: pd.DataFrame, settings: dict[str, Any]) -> str:
         "",
         _MACHINE.format(**settings["machine"]),
         "",
-        _RULES.format(**limits),
+        _RULES.format(**limits) + _load(rows),
         "",
         *headlines(rows),
         "![Seconds against size, one panel for each event](images/race.png)",
@@ -78,6 +78,17 @@ def page(rows: pd.DataFrame, settings: dict[str, Any]) -> str:
         lines += [f"## {event.title}", "", event.what, "", table(rows, event), ""]
         lines += _failures(rows, event)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _load(rows: pd.DataFrame) -> str:
+    """How busy the machine was: on an idle one this is what the contestants did themselves."""
+    load = rows["load"].dropna() if "load" in rows else pd.Series(dtype=float)
+    if not len(load):
+        return ""
+    return (
+        f" When contests began, the load of the minute before was {load.median():.1f} (median; "
+        f"at most {load.max():.1f})."
+    )
 
 
 def headlines(rows: pd.DataFrame) -> list[str]:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from racing.contests import Limits, contest
 from racing.events import EVENTS, Contestant, Event
-from racing.machine import digest, machine
+from racing.machine import busy, digest, machine
 from racing.peers import MissingPeerError, interpreter
 from roodso.experiments.runs import open_runs, perform
 
@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 COLUMNS = [
     *("event", "contestant", "size", "status", "seconds", "processor_seconds", "repetitions"),
-    *("idle_mb", "peak_mb", "value", "lower", "note", "detail", "versions"),
+    *("idle_mb", "peak_mb", "value", "lower", "load", "note", "detail", "versions"),
 ]
 #: After these a contestant is not started at larger sizes.
 _FINAL = ("time limit", "memory limit", "crashed", "not installed", "other problem", "not run")
@@ -110,13 +110,14 @@ class _Referee:
     def row(self, task: tuple[Event, int, Contestant]) -> list[dict[str, Any]]:
         """The row of one contest."""
         event, size, contestant = task
+        load = busy()
         answer = self._answer(event, size, contestant)
         result = _ABSENT | answer.pop("result", {})
         if event.score is not None and answer["status"] == "solved":
             result["value"] = event.score(self._instance(event, size), result)
         packages = ", ".join(f"{k} {v}" for k, v in answer.pop("versions", {}).items())
         row = {"event": event.name, "contestant": contestant.name, "size": size, **result, **answer}
-        row |= {"versions": packages}
+        row |= {"versions": packages, "load": load}
         self._remember(event.name, contestant.name, size, row["status"])
         took = f"{row['seconds']:.4g} s" if row["status"] == "solved" else row.get("detail", "")
         self.say(f"{event.name:10} {size:7d}  {contestant.name:38} {row['status']}: {took}")
