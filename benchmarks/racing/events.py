@@ -243,6 +243,9 @@ def _ours(programme: str, name: str = OURS, **options: Any) -> Contestant:
 
 def _cvxpy(name: str, solver: str, factor: str, rank: int | None, **more: Any) -> Contestant:
     options = {"solver": solver, "factor": factor, "rank": rank}
+    options["settings"] = {"kktsolver": "robust"} if solver == "CVXOPT" else {}
+    if solver == "CVXOPT":
+        more["remark"] = 'with `kktsolver="robust"`; as cvxpy calls it by default it fails at once'
     return Contestant(name, "lowrank", "cvxpy", options, **more)
 
 

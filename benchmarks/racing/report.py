@@ -202,9 +202,10 @@ def _apart(event: Event, solved: pd.DataFrame, ours: pd.DataFrame) -> str:
 
 
 def _failures(rows: pd.DataFrame, event: Event) -> list[str]:
-    """What went otherwise, in the words of whoever failed."""
+    """Remarks, and what went otherwise, in the words of whoever failed."""
     here = rows[(rows["event"] == event.name) & ~rows["status"].isin(["solved", "not run"])]
-    lines = [
+    lines = [f"- {c.name}: {c.remark}" for c in event.contestants if c.remark]
+    lines += [
         f"- {row['contestant']}, {event.size_name} = {row['size']:,}: {row['status']}: "
         f"{str(row['detail']).strip()}"
         for _, row in here.iterrows()

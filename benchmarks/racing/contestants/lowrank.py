@@ -71,7 +71,7 @@ def solve(data: Any, options: Any) -> dict[str, Any]:
     problem = cp.Problem(objective, [costs <= F @ z + beta, *rows])
     if options["solver"] not in cp.installed_solvers():
         raise NotInstalledError(f"cvxpy does not find {options['solver']}")
-    problem.solve(solver=options["solver"])
+    problem.solve(solver=options["solver"], **options["settings"])
     if x.value is None:
         raise RuntimeError(f"no solution: {problem.status}")
     note = "" if problem.status == "optimal" else problem.status
