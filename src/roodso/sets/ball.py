@@ -27,7 +27,10 @@ from roodso.sets.base import BallLearner
 from roodso.sets.quadratic import best_mixture
 from roodso.sets.uncertainty import UncertaintySet
 
-__all__ = ["SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
+__all__ = ["PAPER_NUS", "SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
+
+#: The grid of section 4.1.1.
+PAPER_NUS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 #: alpha within this share of its bound min(1/(M nu), 1) of 0 or of the bound counts as there.
 _ALPHA_TOLERANCE = 1e-7
@@ -114,6 +117,10 @@ class SupportMeasureBall(BallLearner):
         check_real(self.gamma, "gamma", low=0.0)
         super().validate()
 
+    def default_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        """The 19 values of nu that the paper searches (section 4.1.1)."""
+        return {"nu": list(PAPER_NUS)}
+
     def learn(self, embedding: Embedding, gram: Array | None = None) -> UncertaintySet:
         """Learn the ball from an embedding; a path over nu or gamma shares one embedding.
 
@@ -145,7 +152,7 @@ class SupportMeasureBall(BallLearner):
         self.support_measures_ = alpha > _ALPHA_TOLERANCE * min(bound, 1.0)
         self.exterior_ = alpha >= (1 - _ALPHA_TOLERANCE) * bound
         self.boundary_ = self.support_measures_ & ~self.exterior_
-        return self._keep(learned, np.sqrt(squared))
+        return self._keep_ball(learned, np.sqrt(squared))
 
 
 def squared_distances_to_center(gram: Array, alpha: Array) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from roodso._typing import Array
 from roodso._validation import as_vector, check_choice, check_real
 from roodso.embedding import Embedding, KernelSpace
+from roodso.kernels import as_kernel
 from roodso.sets.ball import squared_distances_to_center
 from roodso.sets.base import BallLearner
 from roodso.sets.uncertainty import UncertaintySet
@@ -103,6 +104,11 @@ class FixedBall(BallLearner):
             check_choice(self.weights, "weights", ("pooled", "equal"))
         super().validate()
 
+    def default_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        """Radii from 0, the sample average, to where a ball is large; in units of sqrt(C)."""
+        unit = float(np.sqrt(as_kernel(self.kernel).bound))
+        return {"radius": [unit * share for share in (0.0, 0.05, 0.1, 0.2, 0.3)]}
+
     def kernel_space(self, sources: Sources, random_state: np.random.Generator) -> KernelSpace:
         """See `BallLearner.kernel_space`; says before any work whether the weights fit."""
         self._shares(sources)
@@ -121,7 +127,9 @@ class FixedBall(BallLearner):
             sources,
             embedding.gram,
         )
-        return self._keep(learned, np.sqrt(squared_distances_to_center(embedding.gram, weights)))
+        return self._keep_ball(
+            learned, np.sqrt(squared_distances_to_center(embedding.gram, weights))
+        )
 
     def _shares(self, sources: Sources) -> Array:
         if isinstance(self.weights, str):
