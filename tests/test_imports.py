@@ -19,7 +19,7 @@ LAYERS = [
     ("sources", "kernels"),
     ("pairs", "datasets", "transport"),
     ("embedding",),
-    ("expansion", "herding", "support"),
+    ("expansion", "herding", "lowrank", "support"),
     ("sets", "losses"),
     ("solver",),
     ("methods",),

@@ -20,16 +20,18 @@ from sklearn.base import clone
 
 from roodso._typing import Array, IntArray
 from roodso._validation import (
+    check_bytes,
     check_choice,
     check_integer,
     check_jobs,
     check_real,
     check_seed,
 )
-from roodso.embedding import Embedding, group_means, source_means
+from roodso.embedding import Embedding, KernelSpace, group_means, source_means
 from roodso.exceptions import ConvergenceWarning, DegenerateDataWarning
 from roodso.herding import herd_sources
 from roodso.losses.base import Problem
+from roodso.lowrank import embed
 from roodso.methods.base import DecisionMaker
 from roodso.sets.ball import SupportMeasureBall
 from roodso.sets.uncertainty import UncertaintySet
@@ -37,7 +39,7 @@ from roodso.solver.basis import Basis, Fixed
 from roodso.solver.continuous import BoxSearch, check_provable, solve_over_box
 from roodso.solver.rows import LoopOptions, Programme, WarmStart
 from roodso.solver.solution import BoxBound, Solution
-from roodso.solver.solve import solve_programme
+from roodso.solver.solve import report_embedding, solve_programme
 from roodso.sources import Sources
 from roodso.support import check_box, data_box, latin_hypercube
 
@@ -56,6 +58,10 @@ _PREPARATION = (
     "gram",
     "n_seeds",
     "continuous",
+    "embedding",
+    "max_rank",
+    "memory_limit",
+    "tol",
 )
 #: The paper's number of herding steps.
 _HERDING_STEPS = 50
@@ -121,6 +127,16 @@ class RooDSO(DecisionMaker):
         How often points may be added.
     continuous_cells : int, default=200_000
         Cells that one proof may examine; more make it last longer and reach further.
+    embedding : {"auto", "exact", "low-rank"}, default="auto"
+        How the sources' embeddings are computed. "exact" takes some N^2 / 2 kernel values,
+        "low-rank" N times the number of landmarks, and both bounds account for what it leaves
+        (`roodso.lowrank`). "auto" is exact up to some 100,000 samples, and beyond where low rank
+        would not be accurate and exact is still bearable. ``solution_.embedding`` says which ran.
+    max_rank : int, optional
+        Largest number of landmarks; by default 2,000.
+    memory_limit : float or str, optional
+        What the landmarks' features may take in memory, in bytes or like "2 GB"; no limit by
+        default. Where it keeps the tolerance from being met, the status says "low rank".
     scale : bool, default=False
         Whether the kernel sees columns divided by their standard deviations. The decision is in
         the user's units either way.
@@ -186,6 +202,9 @@ class RooDSO(DecisionMaker):
         continuous_starts: int = 50,
         continuous_rounds: int = 30,
         continuous_cells: int = 200_000,
+        embedding: str = "auto",
+        max_rank: int | None = None,
+        memory_limit: float | str | None = None,
         scale: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -213,6 +232,9 @@ class RooDSO(DecisionMaker):
         self.continuous_starts = continuous_starts
         self.continuous_rounds = continuous_rounds
         self.continuous_cells = continuous_cells
+        self.embedding = embedding
+        self.max_rank = max_rank
+        self.memory_limit = memory_limit
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -281,6 +303,7 @@ class RooDSO(DecisionMaker):
         check_integer(self.max_iter, "max_iter", low=1)
         check_integer(self.max_rows, "max_rows", low=1)
         self._validate_continuous()
+        self._validate_embedding()
         if self.time_limit is not None:
             check_real(self.time_limit, "time_limit", low=0.0, low_open=True)
         if self.progress is not None and not callable(self.progress):
@@ -304,6 +327,39 @@ class RooDSO(DecisionMaker):
                 f"continuous={self.continuous!r} needs representer='exact', got "
                 f"{self.representer!r}: the paper's representers keep to given support points"
             )
+
+    def _validate_embedding(self) -> None:
+        check_choice(self.embedding, "embedding", ("auto", "exact", "low-rank"))
+        if self.max_rank is not None:
+            check_integer(self.max_rank, "max_rank", low=1)
+        if self.memory_limit is not None:
+            check_bytes(self.memory_limit, "memory_limit")
+        if self.embedding == "low-rank" and self._paper_mode:
+            raise ValueError(
+                "embedding='low-rank' needs representer='exact' and gram='samples', got "
+                f"{self.representer!r} and {self.gram!r}: the paper's variants herd with exact "
+                "embeddings"
+            )
+
+    @property
+    def _paper_mode(self) -> bool:
+        return self.representer != "exact" or self.gram != "samples"
+
+    def _embed(self, space: KernelSpace, sources: Sources, drawn: Array, seed: int) -> Embedding:
+        """The pass over kernel values, exact or by low rank."""
+        return embed(
+            space,
+            sources,
+            drawn,
+            kind="exact" if self._paper_mode else self.embedding,
+            max_rank=self.max_rank,
+            memory=None
+            if self.memory_limit is None
+            else check_bytes(self.memory_limit, "memory_limit"),
+            tol=self.tol,
+            random_state=seed,
+            n_jobs=check_jobs(self.n_jobs),
+        )
 
     def _learner(self) -> Any:
         """The set's learner: a clone of the user's, or the ball that the parameters describe."""
@@ -347,12 +403,13 @@ class RooDSO(DecisionMaker):
         problem = self._bind(*data_box(np.vstack([sources.samples, held])))
         if self.continuous == "prove":
             check_provable(problem, sources.n_columns)
-        embedding = Embedding.compute(space, sources, drawn, n_jobs=check_jobs(self.n_jobs))
         seeds = rng.random(self.n_seeds)
+        search_seed = int(rng.integers(2**32))
+        landmark_seed = int(rng.integers(2**32))
+        embedding = self._embed(space, sources, drawn, landmark_seed)
         n_herding = self.n_herding or _HERDING_STEPS
         steps = n_herding if "herded" in (self.representer, self.gram) else None
         herded = None if steps is None else herd_sources(embedding, steps)
-        search_seed = int(rng.integers(2**32))
         elapsed = time.perf_counter() - started
         return _Prepared(
             problem, embedding, seeds, steps, herded, (lower, upper), search_seed, elapsed
@@ -404,9 +461,12 @@ class RooDSO(DecisionMaker):
     ) -> tuple[Programme, Solution]:
         """Solve over the support points, or over the box; the programme with points added."""
         if search is None:
-            return programme, solve_programme(programme, options, basis=basis, warm=warm)
-        jobs = check_jobs(self.n_jobs)
-        return solve_over_box(programme, options, search, warm=warm, n_jobs=jobs)
+            solution = solve_programme(programme, options, basis=basis, warm=warm)
+        else:
+            jobs = check_jobs(self.n_jobs)
+            programme, solution = solve_over_box(programme, options, search, warm=warm, n_jobs=jobs)
+        report = report_embedding(programme.embedding, programme.uncertainty)
+        return programme, replace(solution, embedding=report)
 
     def _warn_of_box(self, box: BoxBound | None) -> None:
         if box is None or box.proved:

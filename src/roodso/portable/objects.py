@@ -30,6 +30,7 @@ from roodso.expansion import KernelExpansion
 from roodso.kernels import Kernel, kernel_from_dict
 from roodso.losses import CVaRPortfolio, Loss, Newsvendor, Problem
 from roodso.losses.base import Origin
+from roodso.lowrank import Landmarks, LowRank
 from roodso.methods import (
     SAA,
     BarycenterSAA,
@@ -50,7 +51,7 @@ from roodso.sets import (
 from roodso.solver.continuous import BoxSearch
 from roodso.solver.intersection import Balls, Inner, IntersectionSolution
 from roodso.solver.rows import Programme
-from roodso.solver.solution import BoxBound, Solution, Witness
+from roodso.solver.solution import BoxBound, EmbeddingReport, Solution, Witness
 from roodso.solver.wasserstein import WassersteinBall
 from roodso.sources import Sources
 
@@ -81,10 +82,13 @@ RECORDS: tuple[type, ...] = (
     Balls,
     Coordinates,
     Embedding,
+    EmbeddingReport,
     Inner,
     IntersectionSolution,
     KernelExpansion,
     KernelSpace,
+    Landmarks,
+    LowRank,
     Programme,
     Solution,
     Sources,

@@ -13,7 +13,7 @@ from roodso._typing import Array, IntArray
 from roodso.expansion import KernelExpansion
 from roodso.sources import Sources
 
-__all__ = ["BoxBound", "Solution", "Witness"]
+__all__ = ["BoxBound", "EmbeddingReport", "Solution", "Witness"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,52 @@ class BoxBound:
 
 
 @dataclass(frozen=True)
+class EmbeddingReport:
+    """How the sources' embeddings were known, and what that leaves open.
+
+    Attributes
+    ----------
+    kind : str
+        "exact" or "low rank".
+    rank : int
+        Number of landmarks; 0 where the embedding is exact, as is all below.
+    residual : float
+        What landmarks leave of the kernel on average, relative to k(x, x), where they were chosen.
+    error : float
+        Bound on what is left of a source's embedding, the largest of all sources.
+    radius_error : float
+        The set's radius is at most the one stated, and less by this at most.
+    weights_gap : float
+        By how much the weights of a learned ball may miss the optimum of the sources' own quadratic
+        programme (in units of squared distance).
+    """
+
+    kind: str
+    rank: int
+    residual: float
+    error: float
+    radius_error: float
+    weights_gap: float
+
+    def summary(self) -> str:
+        """Say it in words.
+
+        Examples
+        --------
+        >>> print(EmbeddingReport("low rank", 63, 1e-10, 2e-5, 3e-9, 4e-10).summary())
+        low rank, 63 landmarks; each source's embedding is known up to 2e-05, the radius up to 3e-09
+        >>> print(EmbeddingReport("exact", 0, 0.0, 0.0, 0.0, 0.0).summary())
+        exact
+        """
+        if self.kind == "exact":
+            return self.kind
+        return (
+            f"{self.kind}, {self.rank} landmarks; each source's embedding is known up to "
+            f"{self.error:.1g}, the radius up to {self.radius_error:.1g}"
+        )
+
+
+@dataclass(frozen=True)
 class Solution:
     """A decision with its certificate.
 
@@ -125,7 +171,8 @@ class Solution:
     status : str
         "optimal" where the gap is within the tolerance; otherwise why the solver stopped. In paper
         mode "restricted" means that the reduced representer is solved as asked and the gap is what
-        it leaves, "stopped by epsilon" that no row was violated by more than epsilon.
+        it leaves, "stopped by epsilon" that no row was violated by more than epsilon. "low rank"
+        means that the gap is what the embedding's errors leave.
     iterations : int
     support : ndarray of shape (L, d)
         Support points in the user's units: the samples in the order given, then the drawn points,
@@ -144,6 +191,9 @@ class Solution:
         What is known of the worst case over the whole box, where that was asked for.
     timings : dict
         Seconds by stage.
+    embedding : EmbeddingReport or None
+        Whether the sources' embeddings were exact or of low rank, and how good; None for methods
+        without a kernel.
     """
 
     decision: Array
@@ -163,6 +213,7 @@ class Solution:
     box: BoxBound | None = None
     timings: dict[str, float] = field(default_factory=dict, repr=False)
     multipliers: Array = field(default_factory=lambda: np.empty(0))
+    embedding: EmbeddingReport | None = None
 
     @classmethod
     def over(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 
+from roodso.embedding import Embedding
+from roodso.lowrank import LowRank
+from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.basis import Basis
 from roodso.solver.certificate import certify
 from roodso.solver.mixtures import solve_mixtures
 from roodso.solver.rows import LoopOptions, Programme, WarmStart, generate_rows
-from roodso.solver.solution import Solution, Witness
+from roodso.solver.solution import EmbeddingReport, Solution, Witness
 
-__all__ = ["solve_programme"]
+__all__ = ["report_embedding", "solve_programme"]
 
 
 def solve_programme(
@@ -54,7 +57,7 @@ def solve_programme(
     if certificate.gap <= options.tol:
         status = "optimal"
     elif status == "optimal":
-        status = _why_open(options, basis)
+        status = _why_open(programme, options, basis)
     return Solution.over(
         programme.embedding.sources,
         programme.support,
@@ -71,8 +74,28 @@ def solve_programme(
     )
 
 
-def _why_open(options: LoopOptions, basis: Basis | None) -> str:
+def report_embedding(embedding: Embedding, uncertainty: UncertaintySet) -> EmbeddingReport:
+    """How good the embedding is, and what that means for a set learned with it.
+
+    The optimum of the sources' own QP (eq:dual_SMC_quadratic) is that of the known Gram matrix, or
+    more by at most sum_i a_i e_i^2: residuals add a positive semidefinite matrix to K.
+    """
+    errors = embedding.errors
+    landmarks = embedding.landmarks if isinstance(embedding, LowRank) else None
+    return EmbeddingReport(
+        kind="exact" if landmarks is None else "low rank",
+        rank=0 if landmarks is None else landmarks.rank,
+        residual=0.0 if landmarks is None else landmarks.residual,
+        error=float(errors.max()),
+        radius_error=uncertainty.radius_error,
+        weights_gap=float((errors**2).max()),
+    )
+
+
+def _why_open(programme: Programme, options: LoopOptions, basis: Basis | None) -> str:
     """Why the certified gap is open although the loop met its own aim."""
+    if programme.embedding.errors.any():
+        return "low rank"
     if basis is not None and not basis.exact:
         return "restricted"
     return "inaccurate" if options.epsilon is None else "stopped by epsilon"
