@@ -128,7 +128,7 @@ class FixedBall(BallLearner):
             embedding.gram,
         )
         squared = squared_distances_to_center(embedding.gram, weights, embedding.errors)
-        return self._keep(learned, np.sqrt(squared))
+        return self._keep_ball(learned, np.sqrt(squared))
 
     def _shares(self, sources: Sources) -> Array:
         if isinstance(self.weights, str):
