@@ -19,7 +19,7 @@ LAYERS = [
     ("sources", "kernels"),
     ("pairs", "datasets", "transport"),
     ("embedding",),
-    ("expansion", "herding", "lowrank", "support"),
+    ("chunks", "expansion", "herding", "lowrank", "support"),
     ("sets", "losses"),
     ("solver",),
     ("methods",),

@@ -200,6 +200,17 @@ class LowRank(Embedding):
         means = _expansions(space, points, landmarks, n_jobs)
         return cls(space, support, points, means, sources, landmarks)
 
+    def at(self, index: IntArray) -> LowRank:
+        """The same known at some of the points only, which need not begin with the samples."""
+        return LowRank(
+            self.space,
+            self.support[index],
+            self.points[index],
+            self.means[index],
+            self.sources,
+            self.landmarks,
+        )
+
     def extended(self, extra: Array, *, n_jobs: int = 1) -> LowRank:
         """See `Embedding.extended`."""
         wider = super().extended(extra, n_jobs=n_jobs)
@@ -339,7 +350,7 @@ def _needed(space: KernelSpace, sources: Sources, tol: float) -> float:
     gram = group_means(means, few)
     noise = (space.kernel.bound - np.diag(gram)) / np.maximum(few.sizes - 1, 1)
     spread = float((np.diag(gram) - noise).mean() - gram.mean()) / space.kernel.bound
-    return float(np.clip(0.05 * tol * max(spread, _LEAST_SPREAD), 1e-12, 1e-3))
+    return float(np.clip(0.01 * tol * max(spread, _LEAST_SPREAD), 1e-12, 1e-3))
 
 
 def sample_landmarks(

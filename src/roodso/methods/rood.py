@@ -504,6 +504,7 @@ class RooDSO(DecisionMaker):
             max_rows=self.max_rows,
             time_limit=np.inf if self.time_limit is None else float(self.time_limit),
             progress=self.progress,
+            n_jobs=check_jobs(self.n_jobs),
         )
         if seeds is None or (self.representer == "exact" and self.rows == "generated"):
             return options

@@ -56,7 +56,7 @@ from roodso.solver.witness import RKHSFunction, best_multiple
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["Certificate", "certify", "certify_upper", "pull_inside"]
+__all__ = ["Certificate", "Pulled", "certify", "certify_upper", "pull", "pull_inside"]
 
 #: A distribution counts as inside where |mu_P - mu_a|, rounded up, is below R by this share:
 #: whoever recomputes it finds it inside as well.
@@ -128,36 +128,72 @@ def pull_inside(
     programme: Programme, result: LoopResult, z: Array
 ) -> tuple[Array, Array, tuple[float, Array]]:
     """Pull the loop's distribution into the set; returns it, its mixture and a minorant."""
-    uncertainty, shares = programme.uncertainty, result.shares
-    mixture, away = _nearest_mixture(programme, result)
-    distance = _distance(programme.embedding, away)
-    safe = uncertainty.least_radius * (1 - _MARGIN)
-    keep = min(1.0, safe / distance) if distance > 0 else 1.0
+    used = np.flatnonzero(result.shares.points)
+    exact_means = np.zeros((len(result.points), programme.embedding.sources.n_sources))
+    exact_means[used] = programme.embedding.exact_means(result.points[used])
+    pulled = pull(programme, result, exact_means)
     anchor_weights = programme.anchor_weights()
     weights = np.zeros(len(programme.support))
-    weights[: len(anchor_weights)] = anchor_weights @ (
-        keep * shares.anchors + (1.0 - keep) * mixture
-    )
-    weights[result.points] += keep * shares.points
-    # E_P' f >= keep (combination of cuts) + (1 - keep) (linearization of E_a f at z).
+    weights[: len(anchor_weights)] = anchor_weights @ pulled.anchors
+    weights[result.points] += pulled.points
     samples = programme.embedding.sources.samples
-    anchor = anchor_weights @ mixture
+    anchor = anchor_weights @ pulled.mixture
     slope = programme.problem.mean_slope(z, samples, anchor)
     constant = float(anchor @ programme.problem.values(z, samples) - slope @ z)
-    below = (
-        keep * result.minorant[0] + (1.0 - keep) * constant,
-        keep * result.minorant[1] + (1.0 - keep) * slope,
-    )
-    return weights, mixture, below
+    return weights, pulled.mixture, pulled.minorant(result, constant, slope)
 
 
-def _distance(embedding: Embedding, away: RKHSFunction) -> float:
+@dataclass(frozen=True)
+class Pulled:
+    """P', a distribution in the set: shares of points and of the anchors' own distributions.
+
+    Attributes
+    ----------
+    points : ndarray of shape (P,)
+        Of the points of the loop's result.
+    anchors : ndarray of shape (K,)
+    mixture : ndarray of shape (K,)
+        The mixture of anchors that it is near to.
+    keep : float
+        1 - lambda, the share of P_w in it.
+    """
+
+    points: Array
+    anchors: Array
+    mixture: Array
+    keep: float
+
+    def minorant(self, result: LoopResult, constant: float, slope: Array) -> tuple[float, Array]:
+        """Keep (combination of cuts) + (1 - keep) (linearization of E_a f) is below E_P' f.
+
+        ``constant`` and ``slope`` are those of the mixture's linearization.
+        """
+        return (
+            self.keep * result.minorant[0] + (1.0 - self.keep) * constant,
+            self.keep * result.minorant[1] + (1.0 - self.keep) * slope,
+        )
+
+
+def pull(programme: Programme, result: LoopResult, exact_means: Array) -> Pulled:
+    """Pull the loop's distribution into the set.
+
+    ``exact_means`` (P, M) are the sources' embeddings at the result's points that have weight.
+    """
+    uncertainty, shares = programme.uncertainty, result.shares
+    mixture, away = _nearest_mixture(programme, result)
+    distance = _distance(programme.embedding, away, exact_means)
+    safe = uncertainty.least_radius * (1 - _MARGIN)
+    keep = min(1.0, safe / distance) if distance > 0 else 1.0
+    anchors = keep * shares.anchors + (1.0 - keep) * mixture
+    return Pulled(keep * shares.points, anchors, mixture, keep)
+
+
+def _distance(embedding: Embedding, away: RKHSFunction, exact_means: Array) -> float:
     """An upper bound on the norm of a difference, of the sources' own embeddings; see above."""
     used = np.flatnonzero(away.coefficients)
-    index, weights = away.index[used], away.coefficients[used]
-    missing = embedding.exact_means(index) - embedding.means[index]
+    missing = exact_means[used] - embedding.means[away.index[used]]
     in_sources = away.source_coefficients
-    squared = away.norm**2 + 2.0 * float(weights @ missing @ in_sources)
+    squared = away.norm**2 + 2.0 * float(away.coefficients[used] @ missing @ in_sources)
     unknown = float(np.abs(in_sources) @ embedding.errors)
     return float(np.hypot(np.sqrt(max(squared, 0.0)), unknown))
 

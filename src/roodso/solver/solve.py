@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
+
+from roodso.chunks import SupportChunks
 from roodso.embedding import Embedding
 from roodso.lowrank import LowRank
 from roodso.sets.uncertainty import UncertaintySet
@@ -12,8 +15,14 @@ from roodso.solver.certificate import certify
 from roodso.solver.mixtures import solve_mixtures
 from roodso.solver.rows import LoopOptions, Programme, WarmStart, generate_rows
 from roodso.solver.solution import EmbeddingReport, Solution, Witness
+from roodso.solver.sweeps import WorkingSet, sweep_programme
 
 __all__ = ["report_embedding", "solve_programme"]
+
+
+#: Support points above which the loop runs on a working set, where the embedding is of low rank;
+#: and samples in that to begin with.
+_MANY, _WORKING = 40_000, 20_000
 
 
 def solve_programme(
@@ -48,6 +57,8 @@ def solve_programme(
             start=None if warm is None else programme.problem.region.project(warm.z),
             support=programme.support,
         )
+    if isinstance(programme.embedding, LowRank) and len(programme.support) > _MANY:
+        return _solve_by_sweeps(programme, programme.embedding, options, warm)
     started = time.perf_counter()
     result = generate_rows(programme, options, basis=basis, warm=warm)
     looped = time.perf_counter()
@@ -71,6 +82,38 @@ def solve_programme(
         witness=Witness(certificate.g.expanded(programme.embedding), certificate.beta),
         active=result.active,
         timings=timings,
+    )
+
+
+def _solve_by_sweeps(
+    programme: Programme, embedding: LowRank, options: LoopOptions, warm: WarmStart | None
+) -> Solution:
+    """Solve on a working set, with a look at all points now and then (`roodso.solver.sweeps`)."""
+    started = time.perf_counter()
+    working = WorkingSet.of(embedding, _WORKING)
+    if warm is not None:
+        missing = np.setdiff1d(warm.points, working.numbers)
+        working = working.joined(programme.support[missing], missing)
+        warm = WarmStart(working.places(warm.points), warm.z)
+    swept = sweep_programme(programme, working, SupportChunks(embedding), options, warm=warm)
+    numbers = swept.working.numbers
+    weights = np.zeros(len(programme.support))
+    anchor_weights = programme.anchor_weights()
+    weights[: len(anchor_weights)] = anchor_weights @ swept.pulled.anchors
+    weights[numbers[swept.points]] += swept.pulled.points
+    return Solution.over(
+        embedding.sources,
+        programme.support,
+        swept.z,
+        programme.problem.n_decisions,
+        (swept.lower, swept.upper),
+        status=swept.status,
+        iterations=swept.rounds,
+        weights=weights,
+        mixture=swept.pulled.mixture,
+        witness=Witness(swept.g.expanded(swept.working.embedding), swept.beta),
+        active=numbers[swept.active],
+        timings={"rows": time.perf_counter() - started},
     )
 
 
