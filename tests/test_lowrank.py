@@ -181,7 +181,7 @@ def test_outliers_that_the_sample_missed_become_landmarks(monkeypatch):
     tables[2][::100] = rng.uniform(5, 30, (7, 2))
     sources, space = Sources.from_data(tables), plain_space(RBF(1.0), 2)
     points, residual = sample_landmarks(space, sources.samples, max_rank=100, tol=1e-8)
-    plain, _ = lowrank._Pass(space, sources, points, 1).learn(residual)
+    plain = lowrank._learn(space, sources, points, residual, 100, np.inf, 1)
     swept = LowRank.build(space, sources, np.empty((0, 2)), max_rank=100, tol=1e-8)
     assert plain.errors[2] > 3e-3
     assert swept.errors[2] < 0.05 * plain.errors[2]

@@ -16,8 +16,9 @@ import numpy as np
 
 from roodso._typing import Array, IntArray
 from roodso.embedding import Embedding, _in_order
+from roodso.sources import Sources
 
-__all__ = ["Chunk", "Chunks", "SupportChunks"]
+__all__ = ["Chunk", "Chunks", "SourceChunks", "SupportChunks"]
 
 T = TypeVar("T")
 
@@ -56,6 +57,25 @@ class Chunks(ABC):
     @abstractmethod
     def map(self, work: Callable[[Chunk], T], *, n_jobs: int = 1) -> Iterator[T]:
         """``work`` of each chunk, in the chunks' order; it must not change the chunk."""
+
+
+class SourceChunks(Chunks):
+    """All samples of sources in memory, source after source."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._order = np.argsort(sources.codes, kind="stable")
+
+    def map(self, work: Callable[[Chunk], T], *, n_jobs: int = 1) -> Iterator[T]:
+        """See `Chunks.map`."""
+        return _in_order(lambda number: work(self._chunk(number)), len(self), n_jobs)
+
+    def __len__(self) -> int:
+        return -(-len(self._order) // _ROWS)
+
+    def _chunk(self, number: int) -> Chunk:
+        rows = self._order[number * _ROWS : (number + 1) * _ROWS]
+        return Chunk(self._sources.samples[rows], self._sources.codes[rows], number * _ROWS)
 
 
 class SupportChunks(Chunks):

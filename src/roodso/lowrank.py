@@ -41,13 +41,15 @@ largest, and makes outliers that the sample missed landmarks too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from roodso._typing import Array, IntArray
+from roodso.chunks import Chunk, Chunks, SourceChunks
 from roodso.embedding import (
     _BLOCK,
     Embedding,
@@ -60,7 +62,14 @@ from roodso.kernels import Kernel
 from roodso.pairs import Pairs
 from roodso.sources import Sources
 
-__all__ = ["Landmarks", "LowRank", "choose_landmarks", "embed", "sample_landmarks"]
+__all__ = [
+    "Landmarks",
+    "LowRank",
+    "choose_landmarks",
+    "embed",
+    "learn_landmarks",
+    "sample_landmarks",
+]
 
 #: Points that landmarks are chosen among; more would cost time and seldom change the choice.
 _SAMPLE = 20_000
@@ -76,8 +85,10 @@ _FEW, _LEAST_SPREAD = 100, 1e-3
 _DRAWN, _KEEP = 64, 0.1
 #: lambda, relative to C: keeps the factor's digits, and costs as little.
 _JITTER = 1e-12
-#: The second sweep takes blocks whose error is above this multiple of the mean, few times over.
-_OUTSTANDING, _SWEEPS = 4.0, 3
+#: A block stands out with an error of this multiple of the chunk's median, a point in it with a
+#: residual of at least this share of C; each chunk names the worst, of so many blocks and so many
+#: points, and passes are repeated with them at most so often.
+_OUTSTANDING, _LARGE, _WORST_BLOCKS, _WORST_POINTS, _SWEEPS = 4.0, 1e-3, 8, 256, 3
 
 
 @dataclass(frozen=True)
@@ -181,7 +192,7 @@ class LowRank(Embedding):
         chosen, residual = sample_landmarks(
             space, sources.samples, max_rank=max_rank, tol=tol, random_state=random_state
         )
-        landmarks = _with_outliers(space, sources, chosen, residual, max_rank, tol, n_jobs)
+        landmarks = _learn(space, sources, chosen, residual, max_rank, tol, n_jobs)
         return cls.from_landmarks(space, sources, extra, landmarks, n_jobs=n_jobs)
 
     @classmethod
@@ -224,7 +235,9 @@ class LowRank(Embedding):
         drawn = np.arange(self.sources.n_samples, len(self.support))
         if not self.keeps_whole(rows):
             known = self.landmarks
-            fresh, _ = _Pass(self.space, kept, known.points, n_jobs).learn(known.residual)
+            fresh = _learn(
+                self.space, kept, known.points, known.residual, known.rank, np.inf, n_jobs
+            )
             return LowRank.from_landmarks(
                 self.space, kept, self.support[drawn], fresh, n_jobs=n_jobs
             )
@@ -322,7 +335,7 @@ def embed(
     if kind == "auto" and residual > aim and pairs <= _BEARABLE:
         return Embedding.compute(space, sources, extra, n_jobs=n_jobs)
     most = _largest_rank(max_rank, memory, min(n, _SAMPLE))
-    landmarks = _with_outliers(space, sources, points, residual, most, aim, n_jobs)
+    landmarks = _learn(space, sources, points, residual, most, aim, n_jobs)
     return LowRank.from_landmarks(space, sources, extra, landmarks, n_jobs=n_jobs)
 
 
@@ -428,101 +441,169 @@ def choose_landmarks(
 
 
 @dataclass(frozen=True)
-class _Blocks:
-    """Blocks of rows, each of one source.
-
-    ``rows`` are the samples' numbers sorted by source, of which block b takes those from
-    ``starts[b]`` to ``stops[b]``; ``owner`` is its source.
-    """
-
-    rows: IntArray
-    starts: IntArray
-    stops: IntArray
-    owner: IntArray
-
-    @classmethod
-    def of(cls, sources: Sources) -> _Blocks:
-        rows = np.argsort(sources.codes, kind="stable")
-        starts, stops, owner = [], [], []
-        ends = np.cumsum(sources.sizes)
-        for i, (end, size) in enumerate(zip(ends, sources.sizes, strict=True)):
-            edges = np.linspace(end - size, end, -(-int(size) // _BLOCK) + 1).astype(np.intp)
-            starts += edges[:-1].tolist()
-            stops += edges[1:].tolist()
-            owner += [i] * (len(edges) - 1)
-        return cls(rows, np.array(starts), np.array(stops), np.array(owner))
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def members(self, b: int) -> IntArray:
-        return self.rows[self.starts[b] : self.stops[b]]
-
-
-class _Pass:
-    """The pass over kernel values between blocks of samples and landmarks, which may be added to.
+class Learn:
+    """What landmarks learn of the sources from a chunk; small, for it travels to the chunks.
 
     Attributes
     ----------
+    space : KernelSpace
     points : ndarray of shape (r, d)
         The landmarks, in the user's units.
-    at_landmarks : ndarray of shape (r, B)
-        Each block's mean of k(S, .).
-    own : ndarray of shape (B,)
-        Each block's mean kernel value within itself.
+    triangle : ndarray of shape (r, r)
+        L of the module's text.
+    n_sources : int
+    rounding : float
+        Of the kernel values between samples and landmarks.
+    aim : float
+        The residual, relative to C, that should do.
     """
 
-    def __init__(self, space: KernelSpace, sources: Sources, points: Array, n_jobs: int) -> None:
-        self.space = space
-        self.sources = sources
-        self.n_jobs = n_jobs
-        self.blocks = _Blocks.of(sources)
-        self.points = np.empty((0, sources.n_columns))
-        self.at_landmarks = np.empty((0, len(self.blocks)))
-        self.own = np.array(list(_in_order(self._own, len(self.blocks), n_jobs)))
-        self.add(points)
+    space: KernelSpace
+    points: Array
+    triangle: Array
+    n_sources: int
+    rounding: float
+    aim: float
 
-    def add(self, points: Array) -> None:
-        """Take more landmarks."""
-        y = self.space.coordinates(points)
-
-        def block(b: int) -> Array:
-            x = self._members(b)
-            return _column_means(Pairs(self.space.kernel, x, y), len(x), len(y))
-
-        fresh = np.stack(list(_in_order(block, len(self.blocks), self.n_jobs)), axis=1)
-        self.points = np.vstack([self.points, points])
-        self.at_landmarks = np.vstack([self.at_landmarks, fresh])
-
-    def learn(self, residual: float) -> tuple[Landmarks, Array]:
-        """What is known of the sources by now, and q of each block."""
-        blocks, kernel = self.blocks, self.space.kernel
+    def __call__(self, chunk: Chunk) -> Learned:
+        """Sums over the chunk's samples, block by block."""
+        blocks = _blocks(chunk.codes)
         y = self.space.coordinates(self.points)
-        triangle = _triangle(kernel, y)
-        features = solve_triangular(triangle, self.at_landmarks, lower=True)
-        mass = 1.0 + np.abs(solve_triangular(triangle, features, lower=True, trans="T")).sum(axis=0)
-        squared = self.own - np.einsum("rb,rb->b", features, features)
-        rounding = Pairs(kernel, self._farthest(), y).rounding
-        q = np.sqrt(np.maximum(squared, 0.0) + rounding * mass**2)
-        shares = np.zeros((len(blocks), self.sources.n_sources))
-        sizes = blocks.stops - blocks.starts
-        shares[np.arange(len(blocks)), blocks.owner] = sizes / self.sources.sizes[blocks.owner]
-        F = features @ shares
-        coefficients = solve_triangular(triangle, F, lower=True, trans="T")
-        return Landmarks(self.points, coefficients, F.T @ F, q @ shares, residual), q
+        at_landmarks, own = np.empty((len(y), len(blocks))), np.empty(len(blocks))
+        for b, (_, rows) in enumerate(blocks):
+            x = self.space.coordinates(chunk.points[rows])
+            own[b] = Pairs(self.space.kernel, x, x).values().mean()
+            at_landmarks[:, b] = _column_means(Pairs(self.space.kernel, x, y), len(x), len(y))
+        features = solve_triangular(self.triangle, at_landmarks, lower=True)
+        mass = solve_triangular(self.triangle, features, lower=True, trans="T")
+        slack = self.rounding * (1.0 + np.abs(mass).sum(axis=0)) ** 2
+        squared = own - np.einsum("rb,rb->b", features, features)
+        q = np.sqrt(np.maximum(squared, 0.0) + slack)
+        sums, errors = np.zeros((self.n_sources, len(y))), np.zeros(self.n_sources)
+        for b, (source, rows) in enumerate(blocks):
+            sums[source] += len(rows) * at_landmarks[:, b]
+            errors[source] += len(rows) * q[b]
+        return Learned(sums, errors, self._outliers(chunk, blocks, q))
 
-    def _members(self, b: int) -> Array:
-        return self.space.coordinates(self.sources.samples[self.blocks.members(b)])
+    def _outliers(self, chunk: Chunk, blocks: list[tuple[int, IntArray]], q: Array) -> Array:
+        """The points that stand out in the blocks that stand out, which the sample missed."""
+        bar = max(_OUTSTANDING * float(np.median(q)), np.sqrt(self.aim * self.space.kernel.bound))
+        worst = [b for b in np.argsort(-q, kind="stable")[:_WORST_BLOCKS] if q[b] > bar]
+        if not worst:
+            return np.empty((0, chunk.points.shape[1]))
+        points = chunk.points[np.concatenate([blocks[b][1] for b in worst])]
+        kernel = self.space.kernel
+        x, y = self.space.coordinates(points), self.space.coordinates(self.points)
+        phi = solve_triangular(self.triangle, kernel(y, x), lower=True)
+        left = kernel.bound - np.einsum("rn,rn->n", phi, phi)
+        large = np.flatnonzero(left > max(np.sqrt(self.aim), _LARGE) * kernel.bound)
+        outliers: Array = points[large[np.argsort(-left[large], kind="stable")[:_WORST_POINTS]]]
+        return outliers
 
-    def _own(self, b: int) -> float:
-        x = self._members(b)
-        return float(Pairs(self.space.kernel, x, x).values().mean())
 
-    def _farthest(self) -> Array:
-        """A point at least as far out as any sample, for a bound on rounding."""
-        samples = self.sources.samples
-        ends = self.space.coordinates(np.stack([samples.min(axis=0), samples.max(axis=0)]))
-        return np.abs(ends).max(axis=0)[None]
+@dataclass(frozen=True)
+class Learned:
+    """Sums over samples: of k(S, .) by source (M, r), and of q (M,); and outliers (m, d)."""
+
+    at_landmarks: Array
+    errors: Array
+    outliers: Array
+
+    def __add__(self, other: Learned) -> Learned:
+        return Learned(
+            self.at_landmarks + other.at_landmarks,
+            self.errors + other.errors,
+            np.vstack([self.outliers, other.outliers]),
+        )
+
+
+def _blocks(codes: IntArray) -> list[tuple[int, IntArray]]:
+    """Rows in blocks of one source each, none of many rows: (source, rows)."""
+    order = np.argsort(codes, kind="stable")
+    present, starts = np.unique(codes[order], return_index=True)
+    blocks = []
+    for source, rows in zip(present, np.split(order, starts[1:]), strict=True):
+        if source >= 0:
+            parts = np.array_split(rows, -(-len(rows) // _BLOCK))
+            blocks += [(int(source), part) for part in parts]
+    return blocks
+
+
+def learn_landmarks(
+    space: KernelSpace,
+    chunks: Chunks,
+    sizes: IntArray,
+    box: tuple[Array, Array],
+    points: Array,
+    residual: float,
+    *,
+    max_rank: int,
+    tol: float,
+    n_jobs: int = 1,
+) -> Landmarks:
+    """What landmarks tell of the sources, from one pass over all samples.
+
+    Where some stand out as outliers, they become landmarks too, and a second pass follows.
+
+    Parameters
+    ----------
+    space : KernelSpace
+    chunks : Chunks
+        All samples.
+    sizes : ndarray of shape (M,)
+        How many there are of each source.
+    box : (lower, upper)
+        That holds all samples, in the user's units.
+    points : ndarray of shape (r, d)
+        The landmarks, in the user's units.
+    residual : float
+        To be reported.
+    max_rank : int
+    tol : float
+        The residual, relative to C, that should do.
+    n_jobs : int
+
+    Returns
+    -------
+    Landmarks
+    """
+    farthest = np.abs(space.coordinates(np.stack(box))).max(axis=0)[None]
+    rng = np.random.default_rng(len(points))
+    for _ in range(_SWEEPS):
+        y = space.coordinates(points)
+        triangle = _triangle(space.kernel, y)
+        rounding = Pairs(space.kernel, farthest, y).rounding
+        asked = Learn(space, points, triangle, len(sizes), rounding, tol)
+        total = reduce(add, chunks.map(asked, n_jobs=n_jobs))
+        outliers, room = total.outliers, max_rank - len(points)
+        if len(outliers) == 0 or room <= 0:
+            break
+        # Among outliers alone, in whose neighbourhood the present landmarks change little.
+        chosen, _ = choose_landmarks(space.kernel, space.coordinates(outliers), room, tol, rng)
+        points = np.vstack([points, outliers[chosen]])
+    F = solve_triangular(triangle, total.at_landmarks.T / sizes, lower=True)
+    coefficients = solve_triangular(triangle, F, lower=True, trans="T")
+    return Landmarks(asked.points, coefficients, F.T @ F, total.errors / sizes, residual)
+
+
+def _learn(
+    space: KernelSpace,
+    sources: Sources,
+    points: Array,
+    residual: float,
+    max_rank: int,
+    tol: float,
+    n_jobs: int,
+) -> Landmarks:
+    """`learn_landmarks` for samples in memory."""
+    box = sources.samples.min(axis=0), sources.samples.max(axis=0)
+    chunks = SourceChunks(sources)
+    return learn_landmarks(
+        *(space, chunks, sources.sizes, box, points, residual),
+        max_rank=max_rank,
+        tol=tol,
+        n_jobs=n_jobs,
+    )
 
 
 def _triangle(kernel: Kernel, y: Array) -> Array:
@@ -561,57 +642,3 @@ def _expansions(space: KernelSpace, points: Array, landmarks: Landmarks, n_jobs:
     for a, part in enumerate(_in_order(rows, len(starts), n_jobs)):
         values[starts[a] : starts[a] + len(part)] = part
     return values
-
-
-def _with_outliers(
-    space: KernelSpace,
-    sources: Sources,
-    points: Array,
-    residual: float,
-    max_rank: int,
-    tol: float,
-    n_jobs: int,
-) -> Landmarks:
-    """Learn by landmarks; then, where some blocks' errors stand out, by outliers in them too.
-
-    A block stands out where its error is far above the mean: then few of its points, which the
-    sample missed, have large residuals.
-    """
-    passed = _Pass(space, sources, points, n_jobs)
-    learned, q = passed.learn(residual)
-    rng = np.random.default_rng(len(points))
-    aim = np.sqrt(tol * space.kernel.bound)
-    for _ in range(_SWEEPS):
-        worst = np.flatnonzero(q > max(_OUTSTANDING * float(np.median(q)), aim))
-        room = max_rank - len(passed.points)
-        if len(worst) == 0 or room <= 0:
-            break
-        worst = worst[np.argsort(-q[worst], kind="stable")[: max(_SAMPLE // _BLOCK, 1)]]
-        rows = np.concatenate([passed.blocks.members(int(b)) for b in worst])
-        fresh = _outliers(space, sources.samples[rows], passed.points, room, tol, rng)
-        if len(fresh) == 0:
-            break
-        passed.add(fresh)
-        learned, q = passed.learn(residual)
-    return learned
-
-
-def _outliers(
-    space: KernelSpace,
-    samples: Array,
-    points: Array,
-    room: int,
-    tol: float,
-    rng: np.random.Generator,
-) -> Array:
-    """Those of some samples that the landmarks leave with the largest residuals."""
-    kernel, x, y = space.kernel, space.coordinates(samples), space.coordinates(points)
-    phi = solve_triangular(_triangle(kernel, y), kernel(y, x), lower=True)
-    left = np.maximum(kernel.bound - np.einsum("rn,rn->n", phi, phi), 0.0)
-    large = np.flatnonzero(left > max(np.sqrt(tol), 1e-3) * kernel.bound)
-    if len(large) == 0:
-        return np.empty((0, samples.shape[1]))
-    large = large[np.argsort(-left[large], kind="stable")[:_SAMPLE]]
-    # Among outliers alone, in which the present landmarks change little.
-    chosen, _ = choose_landmarks(kernel, x[large], room, tol, rng)
-    return samples[large[chosen]]

@@ -19,6 +19,8 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -207,10 +209,7 @@ class Answer:
 
 def sweep(chunks: Chunks, question: Question, sizes: IntArray, n_jobs: int) -> Answer:
     """Ask all chunks, in their order; ``sizes`` are the sources' numbers of samples."""
-    total: Answer | None = None
-    for answer in chunks.map(question, n_jobs=n_jobs):
-        total = answer if total is None else total + answer
-    assert total is not None
+    total = reduce(add, chunks.map(question, n_jobs=n_jobs))
     return total.finished(sizes)
 
 
