@@ -40,9 +40,10 @@ largest, and makes outliers that the sample missed landmarks too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -60,11 +61,12 @@ from roodso.embedding import (
 )
 from roodso.kernels import Kernel
 from roodso.pairs import Pairs
-from roodso.sources import Sources
+from roodso.sources import SampledSources, Sources
 
 __all__ = [
     "Landmarks",
     "LowRank",
+    "Streamed",
     "choose_landmarks",
     "embed",
     "learn_landmarks",
@@ -119,6 +121,10 @@ class Landmarks:
     def rank(self) -> int:
         """r, the number of landmarks."""
         return len(self.points)
+
+    def means_at(self, space: KernelSpace, points: Array, *, n_jobs: int = 1) -> Array:
+        """Values of the m_i at points in the kernel's coordinates: (n, M)."""
+        return _expansions(space, points, self, n_jobs)
 
     def restricted(self, sources: IntArray) -> Landmarks:
         """What is known of some of the sources."""
@@ -208,7 +214,7 @@ class LowRank(Embedding):
         """The means' values at all samples and ``extra`` points (user's units)."""
         support = np.vstack([sources.samples, extra])
         points = space.coordinates(support)
-        means = _expansions(space, points, landmarks, n_jobs)
+        means = landmarks.means_at(space, points, n_jobs=n_jobs)
         return cls(space, support, points, means, sources, landmarks)
 
     def at(self, index: IntArray) -> LowRank:
@@ -254,7 +260,7 @@ class LowRank(Embedding):
 
     def means_at(self, points: Array, *, n_jobs: int = 1) -> Array:
         """Values of the m_i at points in the kernel's coordinates: (m, M)."""
-        return _expansions(self.space, points, self.landmarks, n_jobs)
+        return self.landmarks.means_at(self.space, points, n_jobs=n_jobs)
 
     @cached_property
     def gram(self) -> Array:
@@ -282,6 +288,90 @@ class LowRank(Embedding):
     def mean_mass(self, coefficients: Array) -> float:
         """See `Embedding.mean_mass`."""
         return float(np.abs(self.landmarks.coefficients @ coefficients).sum())
+
+
+@dataclass(frozen=True)
+class Streamed(LowRank):
+    """A `LowRank` of samples that are elsewhere; its support is a working set of them.
+
+    Attributes
+    ----------
+    sources : SampledSources
+    codes : ndarray of int
+        The source of each point of the support; -1 for drawn points.
+    numbers : ndarray of int
+        Their numbers among all points.
+    chunks : Chunks or None
+        All samples; None where they are out of reach, as in a model that was saved.
+    """
+
+    codes: IntArray
+    numbers: IntArray
+    chunks: Chunks | None = field(default=None, metadata={"portable": False})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the samples: a pickle would hold arrays that were never meant to be in memory."""
+        return {**self.__dict__, "chunks": None}
+
+    @classmethod
+    def learn(
+        cls,
+        space: KernelSpace,
+        chunks: Chunks,
+        sources: SampledSources,
+        numbers: IntArray,
+        box: tuple[Array, Array],
+        extra: Array,
+        *,
+        max_rank: int | None = None,
+        memory: float | None = None,
+        tol: float = 1e-6,
+        random_state: int = 0,
+        n_jobs: int = 1,
+    ) -> Streamed:
+        """Choose landmarks on the sample, and learn by them of all samples.
+
+        Parameters
+        ----------
+        space : KernelSpace
+        chunks : Chunks
+        sources : SampledSources
+            The sample, which the support begins with.
+        numbers : ndarray of int
+            The sample's numbers among all.
+        box : (lower, upper)
+            That holds all samples.
+        extra : ndarray of shape (J, d)
+            Drawn points, in the user's units.
+        max_rank, memory, tol, random_state, n_jobs
+            As for `embed`.
+        """
+        most = _largest_rank(max_rank, memory, min(sources.n_samples, _SAMPLE))
+        aim = _needed(space, sources, tol)
+        points, residual = sample_landmarks(
+            space, sources.samples, max_rank=most, tol=aim, random_state=random_state
+        )
+        landmarks = learn_landmarks(
+            *(space, chunks, sources.sizes, box, points, residual),
+            max_rank=most,
+            tol=aim,
+            n_jobs=n_jobs,
+        )
+        known = LowRank.from_landmarks(space, sources, extra, landmarks, n_jobs=n_jobs)
+        drawn = np.full(len(extra), -1, dtype=np.intp)
+        return cls(
+            *(space, known.support, known.points, known.means, sources, landmarks),
+            codes=np.concatenate([sources.codes, drawn]),
+            numbers=np.concatenate([numbers, -1 - np.arange(len(extra))]),
+            chunks=chunks,
+        )
+
+    def restricted(self, rows: IntArray, *, n_jobs: int = 1) -> LowRank:
+        """Refuse: the samples are not here."""
+        raise ValueError(
+            "this needs some of the samples alone, which works in memory only: give the data as a "
+            "table and groups"
+        )
 
 
 def embed(
@@ -357,7 +447,7 @@ def _needed(space: KernelSpace, sources: Sources, tol: float) -> float:
     rows = np.concatenate(
         [np.flatnonzero(sources.codes == i)[:_FEW] for i in range(sources.n_sources)]
     )
-    few = sources.restricted(rows)
+    few = Sources(sources.samples, sources.codes, sources.labels).restricted(rows)
     points = space.coordinates(few.samples)
     means = source_means(space.kernel, points, few.codes, few.n_sources)
     gram = group_means(means, few)
@@ -576,7 +666,8 @@ def learn_landmarks(
         asked = Learn(space, points, triangle, len(sizes), rounding, tol)
         total = reduce(add, chunks.map(asked, n_jobs=n_jobs))
         outliers, room = total.outliers, max_rank - len(points)
-        if len(outliers) == 0 or room <= 0:
+        enough = (total.errors / sizes).max() <= np.sqrt(tol * space.kernel.bound)
+        if enough or len(outliers) == 0 or room <= 0:
             break
         # Among outliers alone, in whose neighbourhood the present landmarks change little.
         chosen, _ = choose_landmarks(space.kernel, space.coordinates(outliers), room, tol, rng)

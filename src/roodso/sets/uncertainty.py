@@ -25,6 +25,7 @@ from roodso._typing import Array, IntArray
 from roodso._validation import check_table
 from roodso.embedding import KernelSpace, source_means, source_means_at
 from roodso.kernels import Kernel
+from roodso.lowrank import Landmarks
 from roodso.sets.quadratic import best_mixture
 from roodso.sources import Sources, match_columns
 
@@ -68,6 +69,9 @@ class UncertaintySet:
         A learned radius is a distance of sources whose embeddings may be known up to an error only
         (`roodso.lowrank`): it is at most ``radius`` and less by this at most. 0 where all is exact,
         and where the radius was given.
+    landmarks : Landmarks or None
+        Where the samples are elsewhere (`roodso.streams`), what stands for the sources' embeddings:
+        distances are then to that, which is within ``landmarks.errors`` of the embeddings.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class UncertaintySet:
     gram: Array
     cap: float = 1.0
     radius_error: float = 0.0
+    landmarks: Landmarks | None = None
 
     @classmethod
     def ball(
@@ -239,7 +244,10 @@ class UncertaintySet:
         rows = np.isin(self.sources.codes, used)
         codes = np.searchsorted(used, self.sources.codes[rows])
         known, fresh = (self.space.coordinates(x) for x in (self.sources.samples[rows], table))
-        cross = source_means_at(self.kernel, fresh, known, codes, len(used))
+        if self.landmarks is not None:
+            cross = self.landmarks.means_at(self.space, fresh)[:, used]
+        else:
+            cross = source_means_at(self.kernel, fresh, known, codes, len(used))
         own = source_means(self.kernel, fresh, np.zeros(len(fresh), dtype=np.intp), 1).mean()
         products = self.mixtures[:, used] @ cross.mean(axis=0)
         nearest = self.nearest_mixture(products, own)

@@ -184,6 +184,10 @@ class Solution:
     witness : Witness or None
         Proves ``upper_bound``. None at radius 0 and for the methods without a kernel, where the
         bound is a largest mean cost that anyone can compute.
+    source_weights : ndarray of shape (M,)
+        Where the samples were not in memory, the support is a working set of them, and the worst
+        case may besides give each source's own distribution as a whole a (tiny) weight:
+        ``worst_case_weights`` and these add up to one. Otherwise empty.
     multipliers : ndarray
         Prices of the set's radii, where it is made of Wasserstein balls: by how much the worst
         case rises for each unit of radius. Otherwise empty.
@@ -214,6 +218,7 @@ class Solution:
     timings: dict[str, float] = field(default_factory=dict, repr=False)
     multipliers: Array = field(default_factory=lambda: np.empty(0))
     embedding: EmbeddingReport | None = None
+    source_weights: Array = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def over(

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
+from roodso._typing import Array, IntArray
 from roodso.chunks import SupportChunks
 from roodso.embedding import Embedding
-from roodso.lowrank import LowRank
+from roodso.lowrank import LowRank, Streamed
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.basis import Basis
 from roodso.solver.certificate import certify
 from roodso.solver.mixtures import solve_mixtures
 from roodso.solver.rows import LoopOptions, Programme, WarmStart, generate_rows
 from roodso.solver.solution import EmbeddingReport, Solution, Witness
-from roodso.solver.sweeps import WorkingSet, sweep_programme
+from roodso.solver.sweeps import Swept, WorkingSet, sweep_programme
 
-__all__ = ["report_embedding", "solve_programme"]
+__all__ = ["report_embedding", "solve_programme", "solve_streamed"]
 
 
 #: Support points above which the loop runs on a working set, where the embedding is of low rank;
@@ -46,6 +48,8 @@ def solve_programme(
     -------
     Solution
     """
+    if isinstance(programme.embedding, Streamed):
+        return solve_streamed(programme, options, warm=warm)[1]
     if programme.uncertainty.radius == 0.0:
         # Only mixtures of the anchors' own distributions are in the set.
         return solve_mixtures(
@@ -93,7 +97,8 @@ def _solve_by_sweeps(
     working = WorkingSet.of(embedding, _WORKING)
     if warm is not None:
         missing = np.setdiff1d(warm.points, working.numbers)
-        working = working.joined(programme.support[missing], missing)
+        drawn = np.full(len(missing), -1, dtype=np.intp)
+        working = working.joined(programme.support[missing], drawn, missing)
         warm = WarmStart(working.places(warm.points), warm.z)
     swept = sweep_programme(programme, working, SupportChunks(embedding), options, warm=warm)
     numbers = swept.working.numbers
@@ -101,9 +106,71 @@ def _solve_by_sweeps(
     anchor_weights = programme.anchor_weights()
     weights[: len(anchor_weights)] = anchor_weights @ swept.pulled.anchors
     weights[numbers[swept.points]] += swept.pulled.points
+    return _swept_solution(
+        programme, swept, programme.support, weights, numbers[swept.active], started
+    )
+
+
+def solve_streamed(
+    programme: Programme, options: LoopOptions, *, warm: WarmStart | None = None
+) -> tuple[Programme, Solution]:
+    """Solve where the samples are elsewhere; also the programme with its last working set.
+
+    Parameters
+    ----------
+    programme : Programme
+        Whose embedding is `Streamed`.
+    options : LoopOptions
+    warm : WarmStart, optional
+        Points of the embedding's support.
+
+    Returns
+    -------
+    programme : Programme
+    solution : Solution
+    """
+    started = time.perf_counter()
+    embedding = programme.embedding
+    assert isinstance(embedding, Streamed)
+    if programme.uncertainty.radius == 0.0:
+        raise ValueError(
+            "the set has radius 0, so that only mixtures of the sources are in it: that is solved "
+            "in memory only"
+        )
+    if embedding.chunks is None:
+        raise ValueError(
+            "the data that the model was fitted to are out of reach (a saved model does not hold "
+            "them): fit again"
+        )
+    working = WorkingSet(embedding, embedding.codes, embedding.numbers)
+    swept = sweep_programme(programme, working, embedding.chunks, options, warm=warm)
+    last = swept.working
+    known = last.embedding
+    grown = Streamed(
+        *(known.space, known.support, known.points, known.means, known.sources, known.landmarks),
+        codes=last.codes,
+        numbers=last.numbers,
+        chunks=embedding.chunks,
+    )
+    weights = np.zeros(len(known.support))
+    weights[swept.points] = swept.pulled.points
+    solution = _swept_solution(programme, swept, known.support, weights, swept.active, started)
+    own = swept.pulled.anchors @ programme.uncertainty.mixtures
+    grown_programme = replace(programme, embedding=grown)
+    return grown_programme, replace(solution, origin=last.codes, source_weights=own)
+
+
+def _swept_solution(
+    programme: Programme,
+    swept: Swept,
+    support: Array,
+    weights: Array,
+    active: IntArray,
+    started: float,
+) -> Solution:
     return Solution.over(
-        embedding.sources,
-        programme.support,
+        programme.embedding.sources,
+        support,
         swept.z,
         programme.problem.n_decisions,
         (swept.lower, swept.upper),
@@ -112,7 +179,7 @@ def _solve_by_sweeps(
         weights=weights,
         mixture=swept.pulled.mixture,
         witness=Witness(swept.g.expanded(swept.working.embedding), swept.beta),
-        active=numbers[swept.active],
+        active=active,
         timings={"rows": time.perf_counter() - started},
     )
 

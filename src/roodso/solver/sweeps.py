@@ -116,6 +116,7 @@ class Question:
         return Answer(
             candidates=chunk.points[named],
             numbers=chunk.first + named,
+            codes=chunk.codes[named],
             excess=excess[named],
             products=np.bincount(codes, values[own], n_sources).astype(np.float64),
             columns=columns.T,
@@ -157,6 +158,8 @@ class Answer:
         Points of large excess, the largest first, in the user's units.
     numbers : ndarray of int, shape (m,)
         Their numbers among all points.
+    codes : ndarray of int, shape (m,)
+        The source of each; -1 for points that are no samples.
     excess : ndarray of shape (m,)
         f(z, .) - g there.
     products : ndarray of shape (M,)
@@ -170,6 +173,7 @@ class Answer:
 
     candidates: Array
     numbers: IntArray
+    codes: IntArray
     excess: Array
     products: Array
     columns: Array
@@ -186,6 +190,7 @@ class Answer:
         return Answer(
             np.vstack([self.candidates, other.candidates]),
             np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([self.codes, other.codes]),
             np.concatenate([self.excess, other.excess]),
             self.products + other.products,
             self.columns + other.columns,
@@ -201,6 +206,7 @@ class Answer:
             self,
             candidates=self.candidates[order],
             numbers=self.numbers[order],
+            codes=self.codes[order],
             excess=self.excess[order],
             products=self.products / sizes,
             columns=self.columns / sizes,
@@ -244,11 +250,12 @@ class WorkingSet:
         codes[: len(samples)] = embedding.sources.codes[samples]
         return cls(embedding.at(numbers), codes, numbers)
 
-    def joined(self, points: Array, numbers: IntArray) -> WorkingSet:
+    def joined(self, points: Array, codes: IntArray, numbers: IntArray) -> WorkingSet:
         """With further points (user's units)."""
-        codes = np.concatenate([self.codes, np.full(len(numbers), -1, dtype=np.intp)])
         return WorkingSet(
-            self.embedding.extended(points), codes, np.concatenate([self.numbers, numbers])
+            self.embedding.extended(points),
+            np.concatenate([self.codes, codes]),
+            np.concatenate([self.numbers, numbers]),
         )
 
     def places(self, numbers: IntArray) -> IntArray:
@@ -469,5 +476,7 @@ class _Sweeps:
             _JOIN,
         )
         if len(chosen):
-            self.working = known.joined(candidates[chosen], answer.numbers[fresh][chosen])
+            self.working = known.joined(
+                candidates[chosen], answer.codes[fresh][chosen], answer.numbers[fresh][chosen]
+            )
         return len(chosen) > 0
