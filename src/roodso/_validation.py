@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from roodso._typing import Array
 
 __all__ = [
     "as_vector",
+    "check_bytes",
     "check_choice",
     "check_integer",
     "check_jobs",
@@ -58,6 +60,36 @@ def check_integer(value: Any, name: str, *, low: int = 0) -> int:
     if int(value) < low:
         raise ValueError(f"{name} must be a whole number >= {low}, got {value!r}")
     return int(value)
+
+
+#: What a number of bytes may be followed by.
+_UNITS = {"": 1, "b": 1} | {
+    f"{prefix}{ending}": base ** (power + 1)
+    for power, prefix in enumerate("kmgt")
+    for ending, base in (("b", 1000), ("ib", 1024))
+}
+
+
+def check_bytes(value: Any, name: str) -> float:
+    """Return a positive number of bytes from a number or text.
+
+    Examples
+    --------
+    >>> check_bytes("1.5 GB", "memory_limit"), check_bytes(2**20, "memory_limit")
+    (1500000000.0, 1048576.0)
+    """
+    if not isinstance(value, str):
+        return check_real(value, name, low=0.0, low_open=True, instead="text like '2 GB'")
+    matched = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value)
+    try:
+        if matched is None or matched[2].lower() not in _UNITS:
+            raise ValueError
+        number = float(matched[1]) * _UNITS[matched[2].lower()]
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number of bytes or text like '2 GB', got {value!r}"
+        ) from None
+    return check_real(number, name, low=0.0, low_open=True)
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:

@@ -137,12 +137,10 @@ class Embedding:
         """
         drawn = np.arange(self.sources.n_samples, len(self.support))
         kept = self.sources.restricted(rows)
-        codes = self.sources.codes[rows]
-        whole = np.unique(codes)
-        if not np.array_equal(np.flatnonzero(np.isin(self.sources.codes, whole)), rows):
+        if not self.keeps_whole(rows):
             return Embedding.compute(self.space, kept, self.support[drawn], n_jobs=n_jobs)
         points = np.concatenate([rows, drawn])
-        columns = codes[np.unique(kept.codes, return_index=True)[1]]
+        columns = self.sources.codes[rows][np.unique(kept.codes, return_index=True)[1]]
         return Embedding(
             self.space,
             self.support[points],
@@ -150,6 +148,11 @@ class Embedding:
             np.ascontiguousarray(self.means[np.ix_(points, columns)]),
             kept,
         )
+
+    def keeps_whole(self, rows: IntArray) -> bool:
+        """Whether each source has all of its samples among ``rows``, ascending, or none."""
+        codes = self.sources.codes
+        return np.array_equal(np.flatnonzero(np.isin(codes, np.unique(codes[rows]))), rows)
 
     def means_at(self, points: Array, *, n_jobs: int = 1) -> Array:
         """All sources' mean embeddings at points in the kernel's coordinates: (m, M)."""
@@ -163,6 +166,53 @@ class Embedding:
     def gram(self) -> Array:
         """Gram matrix of the sources' embeddings, eq:empirical_Gram_matrix: (M, M)."""
         return group_means(self.means[: self.sources.n_samples], self.sources)
+
+    @property
+    def errors(self) -> Array:
+        r"""What ``means`` and ``gram`` may lack of each source's embedding: (M,), here nothing.
+
+        With errors e, :math:`|\sum_i t_i \hat\mu_i|^2` is at least t' gram t, and more by at most
+        :math:`(\sum_i |t_i| e_i)^2`.
+        """
+        return np.zeros(self.sources.n_sources)
+
+    def exact_means(self, index: IntArray) -> Array:
+        """The sources' embeddings at the points numbered ``index``, without error: (m, M)."""
+        return self.means[index]
+
+    def averages(self, values: Array) -> Array:
+        """Each source's mean of values known at the samples, or at all points: (M,)."""
+        sources = self.sources
+        sums = np.bincount(sources.codes, values[: sources.n_samples], sources.n_sources)
+        return sums / sources.sizes
+
+    def expansion(
+        self, index: IntArray, coefficients: Array, source_coefficients: Array
+    ) -> tuple[Array, Array]:
+        """A combination of kernel functions at points and of means, by kernel functions alone.
+
+        Parameters
+        ----------
+        index : ndarray of int, shape (P,)
+        coefficients : ndarray of shape (P,)
+        source_coefficients : ndarray of shape (M,)
+
+        Returns
+        -------
+        points : ndarray of shape (m, d)
+            In the user's units.
+        coefficients : ndarray of shape (m,)
+        """
+        combined = np.zeros(len(self.points))
+        shares = source_coefficients / self.sources.sizes
+        combined[: self.sources.n_samples] = shares[self.sources.codes]
+        np.add.at(combined, index, coefficients)
+        used = np.flatnonzero(combined)
+        return self.support[used], combined[used]
+
+    def mean_mass(self, coefficients: Array) -> float:
+        """The absolute coefficients of a combination of means, as an `expansion`, added up."""
+        return float(np.abs(coefficients).sum())
 
     @cached_property
     def rounding(self) -> float:

@@ -8,7 +8,7 @@ later works on this one form.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from roodso._typing import Array, IntArray
 from roodso._validation import check_table
 
-__all__ = ["Sources", "column_names", "is_stacked", "match_columns"]
+__all__ = ["SampledSources", "Sources", "column_names", "is_stacked", "match_columns"]
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,26 @@ class Sources:
     def without(self, source: int) -> Sources:
         """All sources but one."""
         return self.restricted(np.flatnonzero(self.codes != source))
+
+
+@dataclass(frozen=True)
+class SampledSources(Sources):
+    """A random sample of sources that are too large for memory.
+
+    Attributes
+    ----------
+    samples, codes, labels, names
+        Of the sample, as for `Sources`.
+    counts : ndarray of shape (M,)
+        How many samples each source has in all.
+    """
+
+    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """n_i, the number of samples of each source, in the sample or not."""
+        return self.counts
 
 
 def is_stacked(X: Any) -> bool:

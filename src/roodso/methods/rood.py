@@ -13,23 +13,25 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from roodso._typing import Array, IntArray
 from roodso._validation import (
+    check_bytes,
     check_choice,
     check_integer,
     check_jobs,
     check_real,
     check_seed,
 )
-from roodso.embedding import Embedding, group_means, source_means
+from roodso.embedding import Embedding, KernelSpace, group_means, source_means
 from roodso.exceptions import ConvergenceWarning, DegenerateDataWarning
 from roodso.herding import herd_sources
 from roodso.losses.base import Problem
+from roodso.lowrank import Streamed, embed
 from roodso.methods.base import DecisionMaker
 from roodso.sets.ball import SupportMeasureBall
 from roodso.sets.uncertainty import UncertaintySet
@@ -37,8 +39,9 @@ from roodso.solver.basis import Basis, Fixed
 from roodso.solver.continuous import BoxSearch, check_provable, solve_over_box
 from roodso.solver.rows import LoopOptions, Programme, WarmStart
 from roodso.solver.solution import BoxBound, Solution
-from roodso.solver.solve import solve_programme
+from roodso.solver.solve import report_embedding, solve_programme, solve_streamed
 from roodso.sources import Sources
+from roodso.streams import Stream, open_data
 from roodso.support import check_box, data_box, latin_hypercube
 
 __all__ = ["RooDSO"]
@@ -56,6 +59,10 @@ _PREPARATION = (
     "gram",
     "n_seeds",
     "continuous",
+    "embedding",
+    "max_rank",
+    "memory_limit",
+    "tol",
 )
 #: The paper's number of herding steps.
 _HERDING_STEPS = 50
@@ -121,6 +128,16 @@ class RooDSO(DecisionMaker):
         How often points may be added.
     continuous_cells : int, default=200_000
         Cells that one proof may examine; more make it last longer and reach further.
+    embedding : {"auto", "exact", "low-rank"}, default="auto"
+        How the sources' embeddings are computed. "exact" takes some N^2 / 2 kernel values,
+        "low-rank" N times the number of landmarks, and both bounds account for what it leaves
+        (`roodso.lowrank`). "auto" is exact up to some 100,000 samples, and beyond where low rank
+        would not be accurate and exact is still bearable. ``solution_.embedding`` says which ran.
+    max_rank : int, optional
+        Largest number of landmarks; by default 2,000.
+    memory_limit : float or str, optional
+        What the landmarks' features may take in memory, in bytes or like "2 GB"; no limit by
+        default. Where it keeps the tolerance from being met, the status says "low rank".
     scale : bool, default=False
         Whether the kernel sees columns divided by their standard deviations. The decision is in
         the user's units either way.
@@ -186,6 +203,9 @@ class RooDSO(DecisionMaker):
         continuous_starts: int = 50,
         continuous_rounds: int = 30,
         continuous_cells: int = 200_000,
+        embedding: str = "auto",
+        max_rank: int | None = None,
+        memory_limit: float | str | None = None,
         scale: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -213,10 +233,34 @@ class RooDSO(DecisionMaker):
         self.continuous_starts = continuous_starts
         self.continuous_rounds = continuous_rounds
         self.continuous_cells = continuous_cells
+        self.embedding = embedding
+        self.max_rank = max_rank
+        self.memory_limit = memory_limit
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+
+    def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:
+        """Learn from samples of M sources and decide.
+
+        Parameters
+        ----------
+        X : (N, d) array or DataFrame, mapping or sequence of (n_i, d) tables, or stream
+            Also a `roodso.streams.Stream` of files or memory-mapped arrays, or a Dask data frame;
+            these are read in a few passes and never held as a whole.
+        y : ignored
+        groups : sequence of length N, or str
+            The source of each row, where ``X`` is stacked; the name of the column that says it,
+            where ``X`` is a Dask data frame.
+
+        Returns
+        -------
+        self
+        """
+        self._validate()
+        self._fit_prepared(self._prepare(open_data(X, groups)))
+        return self
 
     def path(self, X: Any, nus: Sequence[float], groups: Any = None) -> list[RooDSO]:
         """Fit one model per nu, sharing one pass over kernel values and warm starts.
@@ -256,7 +300,7 @@ class RooDSO(DecisionMaker):
         warm: WarmStart | None = None
         for model in models:
             if prepared is None:
-                prepared = model._prepare(Sources.from_data(X, groups))
+                prepared = model._prepare(open_data(X, groups))
             model._fit_prepared(prepared, warm)
             warm = model._warm_start()
         return models
@@ -281,6 +325,7 @@ class RooDSO(DecisionMaker):
         check_integer(self.max_iter, "max_iter", low=1)
         check_integer(self.max_rows, "max_rows", low=1)
         self._validate_continuous()
+        self._validate_embedding()
         if self.time_limit is not None:
             check_real(self.time_limit, "time_limit", low=0.0, low_open=True)
         if self.progress is not None and not callable(self.progress):
@@ -304,6 +349,69 @@ class RooDSO(DecisionMaker):
                 f"continuous={self.continuous!r} needs representer='exact', got "
                 f"{self.representer!r}: the paper's representers keep to given support points"
             )
+
+    def _validate_embedding(self) -> None:
+        check_choice(self.embedding, "embedding", ("auto", "exact", "low-rank"))
+        if self.max_rank is not None:
+            check_integer(self.max_rank, "max_rank", low=1)
+        if self.memory_limit is not None:
+            check_bytes(self.memory_limit, "memory_limit")
+        if self.embedding == "low-rank" and self._paper_mode:
+            raise ValueError(
+                "embedding='low-rank' needs representer='exact' and gram='samples', got "
+                f"{self.representer!r} and {self.gram!r}: the paper's variants herd with exact "
+                "embeddings"
+            )
+
+    @property
+    def _paper_mode(self) -> bool:
+        return self.representer != "exact" or self.gram != "samples"
+
+    def _look_at(self, data: Sources | Stream) -> tuple[Sources, Array]:
+        """The samples, or of a stream some of them; and a table whose box is that of all."""
+        if isinstance(data, Sources):
+            return data, data.samples
+        self._check_streamable()
+        scan = data.scan(n_jobs=check_jobs(self.n_jobs))
+        return data.sampled()[0], np.stack([scan.lower, scan.upper])
+
+    def _check_streamable(self) -> None:
+        """Refuse what needs all samples at hand."""
+        if self._paper_mode or self.embedding == "exact" or self.continuous is not False:
+            raise ValueError(
+                "data that are streamed need representer='exact', gram='samples', "
+                "embedding='auto' or 'low-rank' and continuous=False, got "
+                f"{self.representer!r}, {self.gram!r}, {self.embedding!r} and {self.continuous!r}"
+            )
+
+    def _embed(
+        self, space: KernelSpace, data: Sources | Stream, drawn: Array, seed: int
+    ) -> Embedding:
+        """The pass over kernel values, exact or by low rank."""
+        memory = None
+        if self.memory_limit is not None:
+            memory = check_bytes(self.memory_limit, "memory_limit")
+        if isinstance(data, Stream):
+            scan = data.scan()
+            return Streamed.learn(
+                *(space, data, *data.sampled(), (scan.lower, scan.upper), drawn),
+                max_rank=self.max_rank,
+                memory=memory,
+                tol=self.tol,
+                random_state=seed,
+                n_jobs=check_jobs(self.n_jobs),
+            )
+        return embed(
+            space,
+            data,
+            drawn,
+            kind="exact" if self._paper_mode else self.embedding,
+            max_rank=self.max_rank,
+            memory=memory,
+            tol=self.tol,
+            random_state=seed,
+            n_jobs=check_jobs(self.n_jobs),
+        )
 
     def _learner(self) -> Any:
         """The set's learner: a clone of the user's, or the ball that the parameters describe."""
@@ -336,23 +444,28 @@ class RooDSO(DecisionMaker):
         learner = self._learner().get_params(deep=False)
         return shaping | {f"set {name}": learner.get(name) for name in _KERNEL}
 
-    def _prepare(self, sources: Sources) -> _Prepared:
-        """All that does not depend on nu: kernel, support points, the pass over kernel values."""
+    def _prepare(self, data: Sources | Stream) -> _Prepared:
+        """All that does not depend on nu: kernel, support points, the pass over kernel values.
+
+        Of a stream, the kernel is learned from a sample; the box is that of all samples.
+        """
         rng = np.random.default_rng(self.random_state)
         started = time.perf_counter()
+        sources, extremes = self._look_at(data)
         space = self._learner().kernel_space(sources, rng)
-        lower, upper = check_box(self.support_box, sources.samples)
+        lower, upper = check_box(self.support_box, extremes)
         drawn = latin_hypercube(lower, upper, self.n_support, rng)
         held = drawn if self.continuous is False else np.stack([lower, upper])
-        problem = self._bind(*data_box(np.vstack([sources.samples, held])))
+        problem = self._bind(*data_box(np.vstack([extremes, held])))
         if self.continuous == "prove":
             check_provable(problem, sources.n_columns)
-        embedding = Embedding.compute(space, sources, drawn, n_jobs=check_jobs(self.n_jobs))
         seeds = rng.random(self.n_seeds)
+        search_seed = int(rng.integers(2**32))
+        landmark_seed = int(rng.integers(2**32))
+        embedding = self._embed(space, data, drawn, landmark_seed)
         n_herding = self.n_herding or _HERDING_STEPS
         steps = n_herding if "herded" in (self.representer, self.gram) else None
         herded = None if steps is None else herd_sources(embedding, steps)
-        search_seed = int(rng.integers(2**32))
         elapsed = time.perf_counter() - started
         return _Prepared(
             problem, embedding, seeds, steps, herded, (lower, upper), search_seed, elapsed
@@ -403,10 +516,15 @@ class RooDSO(DecisionMaker):
         warm: WarmStart | None,
     ) -> tuple[Programme, Solution]:
         """Solve over the support points, or over the box; the programme with points added."""
-        if search is None:
-            return programme, solve_programme(programme, options, basis=basis, warm=warm)
-        jobs = check_jobs(self.n_jobs)
-        return solve_over_box(programme, options, search, warm=warm, n_jobs=jobs)
+        if isinstance(programme.embedding, Streamed):
+            programme, solution = solve_streamed(programme, options, warm=warm)
+        elif search is None:
+            solution = solve_programme(programme, options, basis=basis, warm=warm)
+        else:
+            jobs = check_jobs(self.n_jobs)
+            programme, solution = solve_over_box(programme, options, search, warm=warm, n_jobs=jobs)
+        report = report_embedding(programme.embedding, programme.uncertainty)
+        return programme, replace(solution, embedding=report)
 
     def _warn_of_box(self, box: BoxBound | None) -> None:
         if box is None or box.proved:
@@ -417,6 +535,9 @@ class RooDSO(DecisionMaker):
     def _learn(self, learner: Any, prepared: _Prepared) -> UncertaintySet:
         gram = prepared.herded_gram() if self.gram == "herded" else None
         learned: UncertaintySet = learner.learn(prepared.embedding, gram)
+        if isinstance(prepared.embedding, Streamed):  # whose samples are not at hand
+            learned = replace(learned, landmarks=prepared.embedding.landmarks)
+            learner.uncertainty_set_ = learned
         if learned.radius == 0.0 and learned.n_anchors == 1:
             warnings.warn(
                 "the ball has radius 0 (one source, or sources that do not differ): the decision "
@@ -444,6 +565,7 @@ class RooDSO(DecisionMaker):
             max_rows=self.max_rows,
             time_limit=np.inf if self.time_limit is None else float(self.time_limit),
             progress=self.progress,
+            n_jobs=check_jobs(self.n_jobs),
         )
         if seeds is None or (self.representer == "exact" and self.rows == "generated"):
             return options
@@ -453,6 +575,9 @@ class RooDSO(DecisionMaker):
 
     def _warm_start(self) -> WarmStart:
         solution = self.solution_
+        if isinstance(self._programme.embedding, Streamed):  # a working set is the model's own
+            z = np.concatenate([solution.decision, solution.internal])
+            return WarmStart(np.empty(0, dtype=np.intp), z)
         added = 0 if solution.box is None else solution.box.points_added
         given = solution.active < len(solution.support) - added  # what neighbours have as well
         z = np.concatenate([solution.decision, solution.internal])

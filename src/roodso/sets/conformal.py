@@ -179,10 +179,15 @@ class ConformalBall(CalibratedLearner, BallLearner):
         sources = embedding.sources
         training = self._training(sources)
         calibration = ~training
-        alpha, scores = self._scores(
-            embedding.gram, embedding.gram if gram is None else gram, training
-        )
-        found = self._calibrate(scores, sources.sizes[calibration], embedding.space.kernel.bound)
+        center_gram = embedding.gram if gram is None else gram
+        sizes, bound = sources.sizes[calibration], embedding.space.kernel.bound
+        # Where embeddings have errors, scores are stated at their upper ends: the promise stands.
+        none = np.zeros(sources.n_sources)
+        alpha, scores = self._scores(embedding.gram, center_gram, training, none)
+        found = least = self._calibrate(scores, sizes, bound)
+        if embedding.errors.any():
+            _, scores = self._scores(embedding.gram, center_gram, training, embedding.errors)
+            found = self._calibrate(scores, sizes, bound)
         learned = UncertaintySet.ball(
             alpha,
             found.plain**2,
@@ -190,8 +195,9 @@ class ConformalBall(CalibratedLearner, BallLearner):
             embedding.space,
             sources,
             embedding.gram,
+            least_squared_radius=least.radius**2 - (found.radius**2 - found.plain**2),
         )
-        squared = squared_distances_to_center(embedding.gram, alpha)
+        squared = squared_distances_to_center(embedding.gram, alpha, embedding.errors)
         beaten = len(scores) - found.rank
         self.calibration_ = calibration
         self.scores_ = found.scores
@@ -199,18 +205,20 @@ class ConformalBall(CalibratedLearner, BallLearner):
         self._warn_of_target_size(learned, squared[calibration])
         return self._keep_ball(learned, np.sqrt(squared))
 
-    def _scores(self, gram: Array, center_gram: Array, training: BoolArray) -> tuple[Array, Array]:
-        """Weights of the centre, and the score of each calibration source."""
+    def _scores(
+        self, gram: Array, center_gram: Array, training: BoolArray, errors: Array
+    ) -> tuple[Array, Array]:
+        """Weights of the centre, and the largest score that each calibration source may have."""
         nu = self.nu if self.center_nu is None else float(self.center_nu)
         if self.method == "leave-one-out":
-            return _leave_one_out(gram, center_gram, np.flatnonzero(~training), nu)
+            return _leave_one_out(gram, center_gram, np.flatnonzero(~training), nu, errors)
         alpha = np.zeros(len(gram))
         alpha[training] = solve_dual(center_gram[np.ix_(training, training)], nu)
-        return alpha, np.sqrt(squared_distances_to_center(gram, alpha)[~training])
+        return alpha, np.sqrt(squared_distances_to_center(gram, alpha, errors)[~training])
 
 
 def _leave_one_out(
-    gram: Array, center_gram: Array, calibration: IntArray, nu: float
+    gram: Array, center_gram: Array, calibration: IntArray, nu: float, errors: Array
 ) -> tuple[Array, Array]:
     """Weights of the centre c, and s_i + |c_-i - c| of each calibration source.
 
@@ -228,6 +236,6 @@ def _leave_one_out(
             rest = np.zeros(n_sources)
             rest[others] = solve_dual(center_gram[np.ix_(others, others)], nu)
         shift = rest - alpha
-        moved = np.sqrt(max(float(shift @ gram @ shift), 0.0))
-        scores[place] = np.sqrt(squared_distances_to_center(gram, rest)[i]) + moved
+        moved = np.hypot(np.sqrt(max(float(shift @ gram @ shift), 0.0)), np.abs(shift) @ errors)
+        scores[place] = np.sqrt(squared_distances_to_center(gram, rest, errors)[i]) + moved
     return alpha, scores

@@ -127,9 +127,8 @@ class FixedBall(BallLearner):
             sources,
             embedding.gram,
         )
-        return self._keep_ball(
-            learned, np.sqrt(squared_distances_to_center(embedding.gram, weights))
-        )
+        squared = squared_distances_to_center(embedding.gram, weights, embedding.errors)
+        return self._keep_ball(learned, np.sqrt(squared))
 
     def _shares(self, sources: Sources) -> Array:
         if isinstance(self.weights, str):
