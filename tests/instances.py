@@ -13,6 +13,7 @@ from reference.kernels import describe
 from roodso import RooDSO
 from roodso.kernels import RBF, Laplace, Matern52
 from roodso.losses import ConvexLoss, CVaRPortfolio, Newsvendor
+from roodso.sets import ThickenedHull
 
 KERNELS = [
     "rbf",
@@ -62,6 +63,12 @@ class Instance:
         }
         return RooDSO(self.loss, **(parameters | changes))
 
+    def hull_model(self, **parameters) -> RooDSO:
+        """The same over a thickened hull with these parameters."""
+        learner = ThickenedHull(**parameters, kernel=self.kernel, scale=self.scale)
+        changes = {"kernel": "rbf", "gamma": 0.0, "scale": False, "nu": 0.2}
+        return self.model(uncertainty_set=learner, **changes)
+
     def costs(self, points):
         """The references' costs at points: the list, the decision variable and constraints."""
         x, feasible = cp.Variable(self.d), []
@@ -104,20 +111,17 @@ class Instance:
         return reference.accurate_value(cp.Problem(cp.Minimize(mean), feasible))
 
     def optimum(self, model, solver="CLARABEL") -> float:
-        """The whole programme's optimal value, by the reference, over the model's ball."""
-        support, ball = model.solution_.support, model.uncertainty_set_
+        """The whole programme's optimal value, by the reference, over the model's set."""
+        support, learned = model.solution_.support, model.uncertainty_set_
         costs, _, feasible = self.costs(support)
-        scale = ball.space.coordinates.scale
-        return reference.full_programme(
-            costs,
-            feasible,
-            support / scale,
-            [table / scale for table in self.tables],
-            ball.weights,
-            ball.radius,
-            describe(ball.kernel),
-            solver,
-        )
+        scale = learned.space.coordinates.scale
+        stated = costs, feasible, support / scale, [table / scale for table in self.tables]
+        kernel = describe(learned.kernel)
+        if learned.n_anchors > 1:
+            return reference.hull_programme(
+                *stated, learned.mixtures, learned.cap, learned.radius, kernel
+            )
+        return reference.full_programme(*stated, learned.weights, learned.radius, kernel, solver)
 
     def claim(self, model) -> Claim:
         """What the model claims, for the independent checker."""
@@ -125,7 +129,8 @@ class Instance:
         return Claim(
             tables=self.tables,
             support=s.support,
-            source_weights=ball.weights,
+            source_weights=s.mixture @ ball.mixtures,
+            cap=ball.cap if ball.n_anchors > 1 else None,
             radius=ball.radius,
             kernel=describe(ball.kernel),
             values=self.values,

@@ -32,7 +32,7 @@ from roodso.portable import FORMAT_VERSION
 from roodso.portable.archive import ArchiveReader, write_archive
 from roodso.portable.objects import LEARNERS, LOSSES, METHODS, RECORDS, conforms
 from roodso.portable.values import ValueReader, ValueWriter
-from roodso.sets import SupportMeasureBall
+from roodso.sets import FixedBall, SupportMeasureBall
 
 SHOPS = make_newsvendor_sources(6, (15, 25), random_state=0)
 FRAMES = {
@@ -91,7 +91,7 @@ def bits(value):
         return type(value), str(value.dtype), value.tobytes()
     if isinstance(value, kernels.Kernel):
         return type(value), repr(value)
-    if isinstance(value, (losses.Loss, SupportMeasureBall)):
+    if isinstance(value, (losses.Loss, FixedBall, SupportMeasureBall)):
         return type(value), bits(value.get_params(deep=False))
     if value is None or isinstance(value, (bool, int, float, str, dt.date)):
         return type(value), repr(value)
@@ -173,6 +173,7 @@ MODELS = {
     "gamma": lambda: fit(gamma=0.01, nu=np.float64(0.5)),
     "herded": lambda: fit(representer="herded", n_herding=5, gram="herded"),
     "learner": lambda: fit(uncertainty_set=SupportMeasureBall(0.4, kernel="laplace")),
+    "given ball": lambda: fit(uncertainty_set=FixedBall(0.2, weights=np.full(6, 1 / 6))),
     "box": lambda: fit(support_box=([0.0, 0.0], np.array([4.0, 5.0]))),
     "path": lambda: RooDSO(LOSS, n_support=20, random_state=0, n_jobs=1).path(SHOPS, [0.1, 0.6])[1],
     "no seed": lambda: fit(random_state=None),

@@ -1,8 +1,11 @@
 """An independent checker of certificates.
 
-It gets the data, the ball (source weights, radius, kernel), the support, the decision, the claimed
+It gets the data, the set (source weights, radius, kernel), the support, the decision, the claimed
 bounds and what is to prove them: the worst-case weights and the witness (points, coefficients,
 beta). It trusts no claimed norm, distance or cost, and uses nothing of the library.
+
+The set is the ball around the mixture by the source weights; or, where a cap is given, a thickened
+hull, and the source weights are the mixture that the worst case is said to be near.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reference import hull
 from reference.kernels import kernel_matrix
 
 
@@ -33,6 +37,7 @@ class Claim:
     upper: float
     lower: float
     scale: object = 1.0  # column scales of the kernel
+    cap: float | None = None  # of a thickened hull: the largest weight a source may have
 
 
 def check(claim: Claim, tol: float = 1e-9) -> list[str]:
@@ -45,6 +50,8 @@ def check(claim: Claim, tol: float = 1e-9) -> list[str]:
     used = [i for i, a in enumerate(claim.source_weights) if a > 0]
     if abs(claim.source_weights.sum() - 1) > 1e-9 or (claim.source_weights < 0).any():
         wrong.append("source weights are no mixture")
+    if claim.cap is not None and claim.source_weights.max() > claim.cap + 1e-9:
+        wrong.append("source weights exceed the cap")
 
     # The lower bound: the weights are a distribution in the set that no decision takes below it.
     w = claim.weights
@@ -68,10 +75,9 @@ def check(claim: Claim, tol: float = 1e-9) -> list[str]:
     if excess > claim.beta + tol_of(claim, tol):
         wrong.append(f"witness is exceeded: {excess} > beta = {claim.beta}")
     norm = np.sqrt(max(c @ kernel_matrix(k, y, y) @ c, 0.0))
-    at_center = sum(
-        claim.source_weights[i] * (kernel_matrix(k, samples[i], y) @ c).mean() for i in used
-    )
-    bound = at_center + claim.radius * norm + claim.beta
+    means = np.array([(kernel_matrix(k, table, y) @ c).mean() for table in samples])
+    largest = claim.source_weights @ means if claim.cap is None else hull.linear(means, claim.cap)
+    bound = largest + claim.radius * norm + claim.beta
     if bound > claim.upper + tol_of(claim, tol):
         wrong.append(f"upper bound {claim.upper} is below what the witness proves, {bound}")
     if claim.lower > claim.upper + tol_of(claim, tol):

@@ -56,7 +56,7 @@ import numpy as np
 
 from roodso._typing import Array
 from roodso._validation import check_integer, check_real
-from roodso.sets.conformal import sampling_error_bound
+from roodso.sets.calibration import sampling_error_bound
 from roodso.sets.mixtures import largest_mixture
 
 __all__ = [

@@ -325,7 +325,9 @@ class RooDSO(DecisionMaker):
         return clone(self.uncertainty_set)
 
     def _paper_grid(self, n_sources: int) -> dict[str, list[Any]]:
-        return {"nu": [round(0.05 * step, 2) for step in range(1, 20)]}
+        grid: dict[str, list[Any]] = self._learner().default_grid(n_sources)
+        prefix = "" if self.uncertainty_set is None else "uncertainty_set__"
+        return {prefix + name: values for name, values in grid.items()}
 
     def _preparation(self) -> dict[str, Any]:
         parameters = self.get_params(deep=False)

@@ -40,7 +40,13 @@ from roodso.methods import (
 )
 from roodso.methods.base import DecisionMaker
 from roodso.portable.values import ValueReader, ValueWriter, whole_number_below
-from roodso.sets import ConformalBall, SupportMeasureBall, UncertaintySet
+from roodso.sets import (
+    ConformalBall,
+    FixedBall,
+    SupportMeasureBall,
+    ThickenedHull,
+    UncertaintySet,
+)
 from roodso.solver.continuous import BoxSearch
 from roodso.solver.intersection import Balls, Inner, IntersectionSolution
 from roodso.solver.rows import Programme
@@ -59,7 +65,12 @@ METHODS: tuple[type[DecisionMaker], ...] = (
     SAA,
     WassersteinDRO,
 )
-LEARNERS: tuple[type[BaseEstimator], ...] = (ConformalBall, SupportMeasureBall)
+LEARNERS: tuple[type[BaseEstimator], ...] = (
+    ConformalBall,
+    FixedBall,
+    SupportMeasureBall,
+    ThickenedHull,
+)
 LOSSES: tuple[type[Loss], ...] = (
     CVaRPortfolio,
     Newsvendor,

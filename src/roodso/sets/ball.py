@@ -27,7 +27,10 @@ from roodso.sets.base import BallLearner
 from roodso.sets.quadratic import best_mixture
 from roodso.sets.uncertainty import UncertaintySet
 
-__all__ = ["SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
+__all__ = ["PAPER_NUS", "SupportMeasureBall", "solve_dual", "squared_distances_to_center"]
+
+#: The grid of section 4.1.1.
+PAPER_NUS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 #: alpha within this share of its bound min(1/(M nu), 1) of 0 or of the bound counts as there.
 _ALPHA_TOLERANCE = 1e-7
@@ -113,6 +116,10 @@ class SupportMeasureBall(BallLearner):
         check_real(self.nu, "nu", low=0.0, high=1.0, low_open=True)
         check_real(self.gamma, "gamma", low=0.0)
         super().validate()
+
+    def default_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        """The 19 values of nu that the paper searches (section 4.1.1)."""
+        return {"nu": list(PAPER_NUS)}
 
     def learn(self, embedding: Embedding, gram: Array | None = None) -> UncertaintySet:
         """Learn the ball from an embedding; a path over nu or gamma shares one embedding.

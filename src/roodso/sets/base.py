@@ -1,4 +1,4 @@
-"""What the learners of balls share: the kernel they learn in, and what a fitted ball answers."""
+"""What the learners of sets share: the kernel they learn in, and what a fitted set answers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ from roodso.kernels import as_kernel, median_bandwidth
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.sources import Sources, is_stacked
 
-__all__ = ["BallLearner"]
+__all__ = ["BallLearner", "SetLearner"]
 
 
-class BallLearner(OutlierMixin, BaseEstimator, ABC):
-    """Base of the learners whose set is one ball: detectors of anomalous groups.
+class SetLearner(OutlierMixin, BaseEstimator, ABC):
+    """Base of the learners of uncertainty sets: detectors of anomalous groups.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (M,)
-        alpha, by source in order of first appearance.
     radius_ : float
     distances_ : ndarray of shape (M,)
-        Distance of each source to the centre.
+        Distance of each source to the set's centre, or to the nearest mixture it allows.
     labels_ : tuple of length M
         Names of the sources.
     uncertainty_set_ : UncertaintySet
@@ -48,7 +46,6 @@ class BallLearner(OutlierMixin, BaseEstimator, ABC):
 
     # All that fitting sets: what a portable file keeps.
     uncertainty_set_: UncertaintySet
-    weights_: Array
     distances_: Array
     radius_: float
     offset_: float
@@ -57,7 +54,7 @@ class BallLearner(OutlierMixin, BaseEstimator, ABC):
     feature_names_in_: npt.NDArray[np.object_]
 
     def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:
-        """Learn the ball from samples of M sources.
+        """Learn the set from samples of M sources.
 
         Parameters
         ----------
@@ -113,12 +110,15 @@ class BallLearner(OutlierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def learn(self, embedding: Embedding, gram: Array | None = None) -> UncertaintySet:
-        """Learn the set from an embedding, or with its centre from another Gram matrix."""
+        """Learn the set from an embedding, or its shape from another Gram matrix."""
+
+    def default_grid(self, n_sources: int) -> dict[str, list[Any]]:
+        """Values of the set's parameters to search where the user names none; perhaps none."""
+        return {}
 
     def _keep(self, learned: UncertaintySet, distances: Array) -> UncertaintySet:
-        """Set the results that all balls have."""
+        """Set the results that all learners have."""
         self.uncertainty_set_ = learned
-        self.weights_ = learned.weights
         self.distances_ = distances
         self.radius_ = learned.radius
         self.offset_ = -self.radius_
@@ -131,7 +131,7 @@ class BallLearner(OutlierMixin, BaseEstimator, ABC):
         return learned
 
     def distance(self, samples: Any) -> float | Array:
-        """Distance in the RKHS from empirical embeddings to the centre.
+        """Distance in the RKHS from empirical embeddings to the centre, or to the nearest mixture.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class BallLearner(OutlierMixin, BaseEstimator, ABC):
         return float(np.sqrt(squared[0])) if _is_one_table(samples) else np.sqrt(squared)
 
     def score_samples(self, X: Any) -> Array:
-        """Minus the distance to the centre of each table of ``X``; higher is more ordinary."""
+        """Minus `distance` for each table of ``X``; higher is more ordinary."""
         return -np.sqrt(self._squared_distances(X, "X"))
 
     def decision_function(self, X: Any) -> Array:
@@ -167,6 +167,22 @@ class BallLearner(OutlierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "uncertainty_set_")
         distance = self.uncertainty_set_.squared_distance
         return np.array([distance(table, where) for where, table in _tables(X, name)])
+
+
+class BallLearner(SetLearner):
+    """Base of the learners whose set is one ball.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (M,)
+        alpha, by source in order of first appearance.
+    """
+
+    weights_: Array
+
+    def _keep(self, learned: UncertaintySet, distances: Array) -> UncertaintySet:
+        self.weights_ = learned.weights
+        return super()._keep(learned, distances)
 
 
 def _is_one_table(X: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from roodso._typing import Array
+from roodso._typing import Array, IntArray
 from roodso._validation import check_table
 from roodso.embedding import KernelSpace, source_means, source_means_at
 from roodso.kernels import Kernel
@@ -101,12 +101,27 @@ class UncertaintySet:
         gram: Array,
     ) -> UncertaintySet:
         """The ball {P : |mu_P - sum_i weights_i mu_i|^2 <= squared_radius + gamma}."""
-        floor = _RADIUS_FLOOR**2 * space.kernel.bound
         plain, enlarged = (
-            float(np.sqrt(r2)) if r2 > floor else 0.0
+            _told_from_zero(float(np.sqrt(r2)), space.kernel)
             for r2 in (squared_radius, squared_radius + gamma)
         )
         return cls(weights[None, :], enlarged, plain, space, sources, gram)
+
+    @classmethod
+    def hull(
+        cls,
+        anchors: IntArray,
+        radius: float,
+        radius_without_gamma: float,
+        cap: float,
+        space: KernelSpace,
+        sources: Sources,
+        gram: Array,
+    ) -> UncertaintySet:
+        """Mixtures of the sources numbered ``anchors``, none above ``cap``, thickened."""
+        plain, enlarged = (_told_from_zero(r, space.kernel) for r in (radius_without_gamma, radius))
+        mixtures = np.eye(sources.n_sources)[anchors]
+        return cls(mixtures, enlarged, plain, space, sources, gram, cap)
 
     @property
     def n_anchors(self) -> int:
@@ -170,6 +185,27 @@ class UncertaintySet:
         slack = membership_slack(self.radius**2, self.kernel.bound)
         return squared_distances <= self.radius**2 + slack
 
+    def nearest_mixture(self, products: Array, own: float) -> Array:
+        """The mixture a of anchors nearest to a distribution P, among those that are allowed.
+
+        Parameters
+        ----------
+        products : ndarray of shape (K,)
+            Inner products of mu_P with the anchors.
+        own : float
+            |mu_P|^2.
+
+        Returns
+        -------
+        ndarray of shape (K,)
+        """
+        return best_mixture(self._differences(products, own), np.zeros(self.n_anchors), self.cap)
+
+    def _differences(self, products: Array, own: float) -> Array:
+        """Gram matrix of the differences mu_k - mu_P, of which the nearest mixture is shortest."""
+        differences: Array = self.anchor_gram - products - products[:, None] + own
+        return differences
+
     def squared_distance(self, samples: Any, name: str = "samples") -> float:
         """The square of `distance`; messages call the argument ``name``."""
         named = match_columns(samples, self.sources.names, name)
@@ -182,7 +218,9 @@ class UncertaintySet:
         cross = source_means_at(self.kernel, fresh, known, codes, len(used))
         own = source_means(self.kernel, fresh, np.zeros(len(fresh), dtype=np.intp), 1).mean()
         products = self.mixtures[:, used] @ cross.mean(axis=0)
-        # Gram matrix of the differences mu_k - mu_P, of which the nearest mixture is the shortest.
-        differences = self.anchor_gram - products - products[:, None] + own
-        nearest = best_mixture(differences, np.zeros(self.n_anchors), self.cap)
-        return max(float(nearest @ differences @ nearest), 0.0)
+        nearest = self.nearest_mixture(products, own)
+        return max(float(nearest @ self._differences(products, own) @ nearest), 0.0)
+
+
+def _told_from_zero(radius: float, kernel: Kernel) -> float:
+    return radius if radius > _RADIUS_FLOOR * np.sqrt(kernel.bound) else 0.0

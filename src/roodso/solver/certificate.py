@@ -11,7 +11,8 @@ computed anew.
 
 **Lower.** For any distribution P in the set, :math:`\min_{z \in X} \mathrm{E}_P f(z, \cdot)` is at
 most the optimum. The master's multipliers give a P_w that lies on the boundary up to the solver's
-accuracy. It is pulled towards the mixture of anchors it is near to, P_a, which lies inside:
+accuracy. It is pulled towards the allowed mixture of anchors that is nearest to it, P_a (a small
+QP, for the multipliers of a degenerate master may name another), which lies inside:
 :math:`P' = (1 - \lambda) P_w + \lambda P_a` is at distance :math:`(1 - \lambda) |\mu_w - \mu_a|`.
 Below E_P' f lies an affine function of z (the multipliers' combination of cuts, which are valid for
 every z), and its minimum over X, stated by a dual-feasible value, is the bound. Where that leaves a
@@ -105,9 +106,7 @@ def pull_inside(
 ) -> tuple[Array, Array, tuple[float, Array]]:
     """Pull the loop's distribution into the set; returns it, its mixture and a minorant."""
     uncertainty, shares = programme.uncertainty, result.shares
-    mixture = into_capped_simplex(shares.mixture, uncertainty.cap)
-    in_sources = (shares.anchors - mixture) @ uncertainty.mixtures
-    away = RKHSFunction.build(programme.embedding, result.points, shares.points, in_sources)
+    mixture, away = _nearest_mixture(programme, result)
     safe = uncertainty.radius * (1 - _MARGIN)
     keep = min(1.0, safe / away.norm) if away.norm > 0 else 1.0
     anchor_weights = programme.anchor_weights()
@@ -126,6 +125,32 @@ def pull_inside(
         keep * result.minorant[1] + (1.0 - keep) * slope,
     )
     return weights, mixture, below
+
+
+def _nearest_mixture(programme: Programme, result: LoopResult) -> tuple[Array, RKHSFunction]:
+    """The allowed mixture of anchors nearest to the loop's distribution, and mu_w - mu_a."""
+    uncertainty, embedding, shares = programme.uncertainty, programme.embedding, result.shares
+    columns = embedding.columns(result.points)
+
+    def difference(mixture: Array) -> RKHSFunction:
+        in_sources = (shares.anchors - mixture) @ uncertainty.mixtures
+        return RKHSFunction.build(embedding, result.points, shares.points, in_sources, columns)
+
+    mixture = into_capped_simplex(shares.mixture, uncertainty.cap)
+    away = difference(mixture)
+    if uncertainty.n_anchors == 1:
+        return mixture, away
+    whole = difference(np.zeros(uncertainty.n_anchors))
+    try:
+        nearest = uncertainty.nearest_mixture(
+            uncertainty.mixtures @ whole.source_products, whole.norm**2
+        )
+    except SolverError as error:
+        logger.warning("the mixture nearest to the worst case: %s", error)
+        return mixture, away
+    nearest = into_capped_simplex(nearest, uncertainty.cap)
+    from_nearest = difference(nearest)
+    return (nearest, from_nearest) if from_nearest.norm <= away.norm else (mixture, away)
 
 
 def _minimum_average(
