@@ -73,7 +73,9 @@ class Ablation(Study):
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """All (n, M), smaller ones first."""
-        ns, Ms = ((20, 30), (2, 3)) if self.quick else ((100, 200, 500, 1000), (2, 4, 8, 12, 16, 20))
+        ns, Ms = (
+            ((20, 30), (2, 3)) if self.quick else ((100, 200, 500, 1000), (2, 4, 8, 12, 16, 20))
+        )
         return [(n, M) for n in ns for M in Ms]
 
     def settings(self) -> dict[str, Any]:

@@ -60,8 +60,7 @@ class Bakery(HeldOut):
         "Not in the paper. Real weekly demand for three products in 35 stores; each store's order is "
         "decided from the other 34."
     )
-    repetitions: ClassVar[tuple[int, int]] = (3, 1)
-    sensitivity: ClassVar[int] = 1
+    repetitions: ClassVar[tuple[int, int]] = (1, 1)
 
     def labels(self) -> list[str]:
         """See `HeldOut`."""
@@ -70,9 +69,7 @@ class Bakery(HeldOut):
     def cases(self) -> dict[str, Case]:
         """See `HeldOut`."""
         data, groups = _weeks(self.quick)
-        return {
-            name: Case(name, _LOSSES[name], data, groups, scale=True) for name in self.labels()
-        }
+        return {name: Case(name, _LOSSES[name], data, groups, scale=True) for name in self.labels()}
 
     def verdicts(self, rows: pd.DataFrame) -> list[Verdict]:
         """See `Study`."""
@@ -91,9 +88,8 @@ class Bakery(HeldOut):
         lines = [
             "Costs are negative where money is earned; lower is better. Prices and costs a unit are "
             "made up: " + "; ".join(f"{name}: {_said(_LOSSES[name])}" for name in labels)
-            + f". Methods that draw at random have {rows['repetition'].nunique()} replications "
-            "(variations of the costs fewer). Brackets are 95% bootstrap intervals over the "
-            f"{rows['target'].nunique()} stores.",
+            + f". Replications: {rows['repetition'].nunique()}. Brackets are 95% bootstrap "
+            f"intervals over the {rows['target'].nunique()} stores.",
             "",
         ]  # fmt: skip
         for tuning, words in ((TUNED, "parameters chosen on stores held out"),

@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 from roodso._typing import Array
@@ -80,7 +79,7 @@ class HeldOut(Study):
     order: ClassVar[tuple[str, ...]] = ("case", "repetition", "method", "target", "tuning")
     repetitions: ClassVar[tuple[int, int]] = (20, 1)
     #: Replications of the cases after the first, which are sensitivities.
-    sensitivity: ClassVar[int] = 3
+    sensitivity: ClassVar[int] = 1
     #: Methods that take long get fewer replications.
     fewer: ClassVar[dict[str, int]] = {}
     #: What a source is called.
@@ -197,7 +196,7 @@ class _Fits:
         cv = GroupKFold(folds, shuffle=True, random_state=repetition)
         shared: Row = {}
         with timed(shared):
-            models, parameters, chosen = candidates(method, clone(model), data, groups, cv)
+            models, parameters, chosen = candidates(method, model, data, groups, cv, study.quick)
         judged = [study.judged(case, one.solution_.decision, rows) for one in models]
         shared["optimum"] = float(SAA(case.loss).fit([rows]).objective_)
         return cls(

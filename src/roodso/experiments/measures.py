@@ -203,7 +203,13 @@ def contrast(samples: Iterable[Sample], first: str, second: str) -> pd.DataFrame
         value, drawn = sample.value(), sample.resampled()
         low, high = _interval((drawn[:, a] - drawn[:, b])[:, None])
         rows.append(
-            [sample.study, sample.measure, float(value[a] - value[b]), float(low[0]), float(high[0])]
+            [
+                sample.study,
+                sample.measure,
+                float(value[a] - value[b]),
+                float(low[0]),
+                float(high[0]),
+            ]
         )
     return pd.DataFrame(rows, columns=["study", "measure", "difference", "low", "high"])
 

@@ -68,7 +68,7 @@ class Study(ABC):
     """
 
     quick: bool = False
-    tables: Mapping[str, Path] = field(default_factory=dict)
+    tables: Mapping[str, Path] = field(default_factory=dict, hash=False)
     seed: int = 0
 
     name: ClassVar[str]
