@@ -26,10 +26,12 @@ from roodso.methods.base import DecisionMaker
 from roodso.model_selection import fit_grid, paper_grid, select
 from roodso.sets import ThickenedHull
 
-__all__ = ["BALL", "HULL", "METHODS", "Method", "candidates", "fitted", "settings_text", "tuned"]
+__all__ = ["BALL", "DEFAULT", "HULL", "METHODS", "Method", "candidates", "fitted", "settings_text", "tuned"]
 
 #: The paper's method, which differences are taken to.
 BALL = "RooD-SO"
+#: The same with this library's default nu, not tuned.
+DEFAULT = "RooD-SO, nu = 0.2"
 #: This library's own.
 HULL = "thickened hull"
 #: Rounds of the intersection's row generation. A limit on rounds, unlike one on time, gives the
@@ -110,6 +112,13 @@ _ALL = (
         BALL,
         lambda loss, seed, scale: RooDSO(loss, scale=scale, random_state=seed, n_jobs=1),
         random=True,
+    ),
+    Method(
+        DEFAULT,
+        lambda loss, seed, scale: RooDSO(loss, scale=scale, random_state=seed, n_jobs=1),
+        paper=False,
+        random=True,
+        grid=lambda _: {},
     ),
     Method(HULL, _thickened, paper=False, random=True, grid=_thicknesses),
 )
