@@ -18,7 +18,7 @@ from roodso.cli.settings import SECTIONS, Setting
 from roodso.exceptions import SolverError
 from roodso.planner.errors import PlannerError
 
-__all__ = ["EXIT_CODES", "command"]
+__all__ = ["EXIT_CODES", "command", "guarded"]
 
 #: What the exit code says.
 EXIT_CODES = {
@@ -76,7 +76,7 @@ def command(
 
     def register(run: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
         def invoke(**given: Any) -> None:
-            _guarded(run, given)
+            guarded(run, given)
 
         parameters = [_parameter(setting) for setting in settings]
         invoke.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ def help_text(setting: Setting) -> str:
     return text
 
 
-def _guarded(run: Callable[[dict[str, Any]], None], given: dict[str, Any]) -> None:
+def guarded(run: Callable[[dict[str, Any]], None], given: dict[str, Any]) -> None:
     """Run a command; whatever goes wrong ends in a message and a code."""
     try:
         run(given)

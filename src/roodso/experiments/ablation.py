@@ -98,6 +98,10 @@ class Ablation(Study):
                 break
         return found
 
+    def total(self, repetitions: int) -> int:
+        """See `Study`."""
+        return len(self.sizes) * len(VARIANTS) * repetitions
+
     def work(self, task: Task) -> list[Row]:
         """See `Study`."""
         n, M, trial, variant, planned = task

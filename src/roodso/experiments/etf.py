@@ -155,9 +155,9 @@ class Etf(HeldOut):
         """Sharpe ratios of RooD-SO and another, set by set."""
         sample = next(s for s in self.samples(rows, tuning) if s.measure == "sharpe")
         claim = f"RooD-SO has a higher Sharpe ratio than {words} (parameters: {tuning})."
-        if other not in sample.values:
+        if other not in sample.table:
             return Verdict(claim, "undecided here", "not run")
-        difference = sample.values[BALL] - sample.values[other]
+        difference = sample.table[BALL] - sample.table[other]
         low, high = _interval_of(sample, other)
         word = "holds" if low > 0 else "does not hold here" if high < 0 else "undecided here"
         return Verdict(
@@ -209,6 +209,6 @@ class Etf(HeldOut):
 def _interval_of(sample: Sample, other: str) -> tuple[float, float]:
     """The interval of RooD-SO's value less the other's."""
     drawn = sample.resampled()
-    ball, rival = (sample.values.columns.get_loc(name) for name in (BALL, other))
-    low, high = np.quantile(drawn[:, ball] - drawn[:, rival], [0.025, 0.975])
-    return float(low), float(high)
+    ball, rival = (list(sample.table.columns).index(name) for name in (BALL, other))
+    low, high = sample.intervals((drawn[:, ball] - drawn[:, rival])[:, None])
+    return float(low[0]), float(high[0])

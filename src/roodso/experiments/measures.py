@@ -139,32 +139,34 @@ class Sample:
     ----------
     study : str
     measure : str
-    values : DataFrame
+    table : DataFrame
     statistic : callable
         By default the mean over units.
     """
 
     study: str
     measure: str
-    values: pd.DataFrame
+    table: pd.DataFrame
     statistic: Statistic = _mean
 
     def resampled(self) -> Array:
         """The statistic on resamples of the units, (resamples, methods)."""
         rng = np.random.default_rng(0)
-        values = self.values.to_numpy()
+        values = self.table.to_numpy()
         units = rng.integers(len(values), size=(_RESAMPLES, len(values)))
         return self.statistic(values[units])
 
     def value(self) -> Array:
         """The statistic, one number a method."""
-        return self.statistic(self.values.to_numpy())
+        return self.statistic(self.table.to_numpy())
 
-
-def _interval(values: Array) -> tuple[Array, Array]:
-    tails = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
-    low, high = np.quantile(values, tails, axis=0)
-    return low, high
+    def intervals(self, drawn: Array) -> tuple[Array, Array]:
+        """Lower and upper ends over resamples (first axis); NaN where there is but one unit."""
+        tails = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
+        low, high = np.quantile(drawn, tails, axis=0)
+        if len(self.table) < 2:
+            return np.full_like(low, np.nan), np.full_like(high, np.nan)
+        return low, high
 
 
 def summarize(samples: Iterable[Sample]) -> pd.DataFrame:
@@ -177,15 +179,15 @@ def summarize(samples: Iterable[Sample]) -> pd.DataFrame:
     """
     rows = []
     for sample in samples:
-        names = list(sample.values.columns)
+        names = list(sample.table.columns)
         value, drawn = sample.value(), sample.resampled()
-        low, high = _interval(drawn)
+        low, high = sample.intervals(drawn)
         ball = names.index(BALL) if BALL in names else None
         missing = np.full(len(names), np.nan)
         difference = diff_low = diff_high = missing
         if ball is not None:
             difference = value - value[ball]
-            diff_low, diff_high = _interval(drawn - drawn[:, [ball]])
+            diff_low, diff_high = sample.intervals(drawn - drawn[:, [ball]])
         for place, name in enumerate(names):
             numbers = (value, low, high, difference, diff_low, diff_high)
             row = [sample.study, name, sample.measure]
@@ -197,11 +199,11 @@ def contrast(samples: Iterable[Sample], first: str, second: str) -> pd.DataFrame
     """First minus second, paired: ``study``, ``measure``, ``difference``, ``low``, ``high``."""
     rows = []
     for sample in samples:
-        if not {first, second} <= set(sample.values.columns):
+        if not {first, second} <= set(sample.table.columns):
             continue
-        a, b = (sample.values.columns.get_loc(name) for name in (first, second))
+        a, b = (sample.table.columns.get_loc(name) for name in (first, second))
         value, drawn = sample.value(), sample.resampled()
-        low, high = _interval((drawn[:, a] - drawn[:, b])[:, None])
+        low, high = sample.intervals((drawn[:, a] - drawn[:, b])[:, None])
         rows.append(
             [
                 sample.study,

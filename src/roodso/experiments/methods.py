@@ -26,7 +26,17 @@ from roodso.methods.base import DecisionMaker
 from roodso.model_selection import fit_grid, paper_grid, select
 from roodso.sets import ThickenedHull
 
-__all__ = ["BALL", "DEFAULT", "HULL", "METHODS", "Method", "candidates", "fitted", "settings_text", "tuned"]
+__all__ = [
+    "BALL",
+    "DEFAULT",
+    "HULL",
+    "METHODS",
+    "Method",
+    "candidates",
+    "fitted",
+    "settings_text",
+    "tuned",
+]
 
 #: The paper's method, which differences are taken to.
 BALL = "RooD-SO"

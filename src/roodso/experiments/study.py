@@ -35,6 +35,8 @@ __all__ = ["TIMINGS", "Study", "Task", "find_tables", "origin", "reproduce", "ti
 #: Columns that depend on the machine and its load.
 TIMINGS = ("seconds", "cpu_seconds", "tuning_seconds", "tuning_cpu_seconds")
 
+#: Digits that rows are written with: the files are small, and no figure shown has as many.
+_DIGITS = 8
 #: The values of a study's `keys`.
 Task = tuple[Any, ...]
 
@@ -86,6 +88,10 @@ class Study(ABC):
     @abstractmethod
     def tasks(self, repetitions: int, rows: pd.DataFrame) -> list[Task]:
         """Every task there is, as far as the rows so far tell, those done among them."""
+
+    def total(self, repetitions: int) -> int:
+        """How many tasks there will have been in the end."""
+        return len(self.tasks(repetitions, pd.DataFrame()))
 
     @abstractmethod
     def work(self, task: Task) -> list[Row]:
@@ -170,7 +176,14 @@ def reproduce(
     work = partial(_one_task, study, origin())
     while missing := _missing(study, repetitions, rows):
         rows = perform(
-            path, rows, missing, work, order=list(study.order), n_jobs=n_jobs, progress=progress
+            path,
+            rows,
+            missing,
+            work,
+            order=list(study.order),
+            n_jobs=n_jobs,
+            digits=_DIGITS,
+            progress=_overall(progress, len(_done(study, rows)), study.total(repetitions)),
         )
     write_results(study, rows, folder, folder / f"{study.name}.png", f"{study.name}.png")
     return rows
@@ -188,10 +201,26 @@ def write_results(
 
 
 def _missing(study: Study, repetitions: int, rows: pd.DataFrame) -> list[Task]:
-    done: set[Task] = set()
-    if len(rows):
-        done = set(rows[list(study.keys)].itertuples(index=False, name=None))
+    done = _done(study, rows)
     return [task for task in study.tasks(repetitions, rows) if task not in done]
+
+
+def _done(study: Study, rows: pd.DataFrame) -> set[Task]:
+    if rows.empty:
+        return set()
+    return set(rows[list(study.keys)].itertuples(index=False, name=None))
+
+
+def _overall(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """Progress of some tasks as that of all."""
+    if progress is None:
+        return None
+
+    def told(stage: str, _: float | None, details: dict[str, Any]) -> None:
+        done = before + details["done"]
+        progress(stage, min(1.0, done / total), {"done": done, "of": total})
+
+    return told
 
 
 def _one_task(study: Study, made: dict[str, Any], task: Task) -> list[Row]:

@@ -187,7 +187,7 @@ def _beside(samples: list[Sample]) -> list[str]:
         here = {s.measure: s for s in samples if s.study.endswith(case)}
         if not here:
             continue
-        names = list(here["mean"].values.columns)
+        names = list(here["mean"].table.columns)
         for name in [name for name in printed if name in names]:
             cost = printed[name][0]
             measured = [f"{one.value()[names.index(name)]:.1f}" for one in here.values()]
@@ -212,8 +212,8 @@ def _order(samples: list[Sample]) -> str:
             if sample.measure != measure or case not in PRINTED:
                 continue
             printed = {n: cost for n, (cost, _) in PRINTED[case].items() if cost is not None}
-            names = [name for name in printed if name in sample.values.columns]
-            values = dict(zip(sample.values.columns, sample.value(), strict=True))
+            names = [name for name in printed if name in sample.table.columns]
+            values = dict(zip(sample.table.columns, sample.value(), strict=True))
             ours = pd.Series([values[name] for name in names])
             theirs = pd.Series([printed[name] for name in names])
             if len(names) > 1:

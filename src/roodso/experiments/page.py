@@ -1,0 +1,89 @@
+"""The documentation's pages on experiments, made from the committed results.
+
+``python -m roodso.experiments.page docs`` writes them with their pictures from the folder
+``results``; a test refuses pages that differ. Nothing on them is typed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from roodso.experiments import coverage
+from roodso.experiments.catalogue import STUDIES
+from roodso.experiments.runs import write_atomically
+from roodso.experiments.study import Study
+
+__all__ = ["reproduction", "write_pages"]
+
+_HEAD = """\
+# The paper's experiments, reproduced
+
+What the paper claims of RooD-SO against its rivals, run again with everything stated, beside real
+demand and heavy tails that the paper does not have. This page is made by `python -m
+roodso.experiments.page docs` from the rows under `results/`; every figure can be traced to rows of
+`results/<study>/rows.csv` (with seed, version and commit; settings beside them in `rows.json`), and
+`summary.csv` there has every measure with its interval and its difference to RooD-SO.
+
+```
+roodso reproduce table1               # or another study's name, or: all
+roodso reproduce coffee --data DIR    # a folder with tables that may not be passed on
+roodso reproduce table1 --resume      # go on where it stopped
+```
+
+`--quick` runs a small form in seconds. Its numbers mean nothing and are never mixed with full ones.
+
+**How verdicts come about.** Methods are compared pairwise on the same draws. A comparison is *clear*
+where the whole 95% interval of the paired difference lies on one side of 0. A claim "A costs less than
+B" *holds* on a group of comparisons where more than half are clearly for it and none is clearly against
+it; it *does not hold here* where more than half are clearly against it and none is for it. The mean over
+unseen distributions is one group; the tail measures (90% quantile over distributions, worst
+distribution, largest 95% quantile, largest CVaR) are the other. What one setting is enough to doubt is
+*undecided here*, with its numbers.
+
+Whether the learned sets hold the next source is [another page](coverage.md).
+"""
+
+
+def finished(results: Path) -> dict[str, tuple[Study, pd.DataFrame]]:
+    """Studies whose rows are there."""
+    found = {}
+    for name, make in STUDIES.items():
+        path = results / name / "rows.csv"
+        if path.exists():
+            found[name] = (make(), pd.read_csv(path))
+    return found
+
+
+def reproduction(results: Path) -> str:
+    """The page on all studies."""
+    parts = [_HEAD]
+    for name, (study, rows) in finished(results).items():
+        parts.append(study.page(rows, f"images/reproduction-{name}.png"))
+        parts.append(_made(name, rows))
+    return "\n".join(parts)
+
+
+def _made(name: str, rows: pd.DataFrame) -> str:
+    """Which program made the rows."""
+    commits = ", ".join(f"`{commit}`" for commit in dict.fromkeys(rows["commit"].dropna()))
+    versions = ", ".join(dict.fromkeys(str(version) for version in rows["version"]))
+    return (
+        f"*{len(rows)} rows in `results/{name}/rows.csv`, version {versions}, commit {commits}.*\n"
+    )
+
+
+def write_pages(docs: Path, results: Path) -> None:
+    """Write the pages and their pictures."""
+    for name, (study, rows) in finished(results).items():
+        study.plot(rows).savefig(docs / "images" / f"reproduction-{name}.png", dpi=80)
+    write_atomically(docs / "reproduction.md", reproduction(results))
+    summary = results / "coverage" / "summary.csv"
+    if summary.exists():
+        coverage.write_page(pd.read_csv(summary), coverage.Settings(), docs)
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "results"))
