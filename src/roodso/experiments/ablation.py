@@ -5,18 +5,19 @@ either, without both; and the exact method of this library. All solve the progra
 ball*, learned from the samples (``gram="samples"``; the paper's Algorithm 1 learns it from herded
 samples, so that its variants would not share one), with T = 50 herding steps and J = 200.
 
-Claims: RG and RCR together bring "remarkable speedups"; the relative gap Delta that RCR leaves stays
-below 2.2%; without either the solver fails within its time limit for M > 12 and n = 1000.
+Claims: RG and RCR together bring "remarkable speedups"; the relative gap Delta that RCR leaves
+stays below 2.2%; without either the solver fails within its time limit for M > 12 and n = 1000.
 
-*Time* is that of one fit: kernel values, ball and programme. *Delta* is the difference of a variant's
-optimal value to the exact one, relative to that. A programme has `LIMIT` seconds; the paper's had
-1,800 on a machine of eight cores. A variant that reaches the limit in every trial at some (M, n) is
-not run at the same n with more sources, nor at the same M with more samples, and its rows say so.
-Which fits reach the limit depends on the machine, so these rows may differ in another run.
+*Time* is that of one fit: kernel values, ball and programme. *Delta* is the difference of a
+variant's optimal value to the exact one, relative to that. A programme has `LIMIT` seconds; the
+paper's had 1,800 on a machine of eight cores. A variant that reaches the limit in every trial at
+some (M, n) is not run at the same n with more sources, nor at the same M with more samples, and
+its rows say so. Which fits reach the limit depends on the machine, so these rows may differ in
+another run.
 
-Unlike the paper's, all variants here factorize the Gram matrix by its numerical rank, which for two
-items and the median bandwidth is far below the number of points. The cone is then small whatever the
-representer, and what the full one costs is the factorization.
+Unlike the paper's, all variants here factorize the Gram matrix by its numerical rank, which for
+two items and the median bandwidth is far below the number of points. The cone is then small
+whatever the representer, and what the full one costs is the factorization.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = ["LIMIT", "VARIANTS", "Ablation"]
 LIMIT = 10.0
 EXACT, BOTH = "exact", "RooD-SO (RCR and RG)"
 NEITHER = "w/o RCR and RG"
-VARIANTS: dict[str, dict[str, str]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     EXACT: {"representer": "exact", "rows": "generated"},
     BOTH: {"representer": "herded", "rows": "generated"},
     "w/o RCR": {"representer": "full", "rows": "generated"},
@@ -63,8 +64,8 @@ class Ablation(Study):
     name: ClassVar[str] = "ablation"
     title: ClassVar[str] = "Ablation: what the reduced representer and row generation bring"
     about: ClassVar[str] = (
-        "The paper's figure on RCR and RG: time and relative gap against M and n, its four variants "
-        "and the exact method, all over one common ball."
+        "The paper's figure on RCR and RG: time and relative gap against M and n, its four "
+        "variants and the exact method, all over one common ball."
     )
     keys: ClassVar[tuple[str, ...]] = ("n", "M", "repetition", "variant", "planned")
     order: ClassVar[tuple[str, ...]] = ("n", "M", "repetition", "variant")
@@ -174,26 +175,28 @@ class Ablation(Study):
     def section(self, rows: pd.DataFrame) -> list[str]:
         """See `Study`."""
         summary = self.summarize(rows)
-        found = summary.set_index(["n", "M", "variant"])
+        cell = {(r["n"], r["M"], r["variant"]): r for r in summary.to_dict("records")}
         sizes = list(dict.fromkeys(zip(summary["n"], summary["M"], strict=True)))
         trials = int(summary["trials"].max())
         lines = [
-            f"{trials} trials a size; nu = {_NU}, T = 50, J = 200; a limit of {LIMIT:g} seconds a "
-            "programme (the paper: 1,800), on one thread. Entries are mean CPU seconds of the fits "
-            "that were solved; in parentheses how many, where not all were. `limit`: the limit was "
-            "reached in every trial; `not run`: beyond the limit at a smaller size.",
+            (
+                f"{trials} trials a size; nu = {_NU}, T = 50, J = 200; a limit of {LIMIT:g} "
+                "seconds a programme (the paper: 1,800), on one thread. Entries are mean CPU "
+                "seconds of the fits that were solved; in parentheses how many, where not all "
+                "were. `limit`: the limit was reached in every trial; `not run`: beyond the limit "
+                "at a smaller size."
+            ),
             "",
         ]
         cells = [
-            [str(n), str(M), *(_time(found.loc[(n, M, variant)]) for variant in VARIANTS)]
+            [str(n), str(M), *(_time(cell[n, M, variant]) for variant in VARIANTS)]
             for n, M in sizes
         ]
         lines += [*table(cells, ["n", "M", *VARIANTS], words=0), ""]
         lines += ["Largest relative gap Delta to the exact optimum over the same ball:", ""]
         others = [variant for variant in VARIANTS if variant != EXACT]
         cells = [
-            [str(n), str(M), *(_delta(found.loc[(n, M, variant)]) for variant in others)]
-            for n, M in sizes
+            [str(n), str(M), *(_delta(cell[n, M, variant]) for variant in others)] for n, M in sizes
         ]
         return [*lines, *table(cells, ["n", "M", *others], words=0), ""]
 
@@ -228,7 +231,7 @@ def _beyond(rows: pd.DataFrame, variant: str, n: int, M: int) -> bool:
     return bool(reached.groupby([part["n"], part["M"]]).all().any())
 
 
-def _time(cell: pd.Series) -> str:
+def _time(cell: dict[Any, Any]) -> str:
     if cell["trials"] == 0:
         return "not run"
     if cell["solved"] == 0:
@@ -237,21 +240,26 @@ def _time(cell: pd.Series) -> str:
     return f"{cell['cpu_seconds']:.2f}{part}"
 
 
-def _delta(cell: pd.Series) -> str:
+def _delta(cell: dict[Any, Any]) -> str:
     return "-" if cell["solved"] == 0 else f"{max(cell['delta_max'], 0.0):.1e}"
+
+
+def _by_variant(summary: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A row a size, a column a variant."""
+    return summary.reset_index().pivot_table(index=["n", "M"], columns="variant", values=column)
 
 
 def _speedups(summary: pd.DataFrame) -> Verdict:
     """Ratios of time without either acceleration to time with both, and with the exact method."""
-    wide = summary["cpu_seconds"].unstack("variant")
+    wide = _by_variant(summary, "cpu_seconds")
     both, exact = wide[NEITHER] / wide[BOTH], wide[NEITHER] / wide[EXACT]
-    largest = both.idxmax()
+    n, M = both.index[int(np.nanargmax(both))]
     rows, representer = wide["w/o RG"] / wide[BOTH], wide["w/o RCR"] / wide[BOTH]
     return Verdict(
         'RG and RCR together bring "remarkable speedups".',
         "holds" if both.max() > 10 else "does not hold here",
-        f"where both were solved, up to {both.max():.0f} times (n = {largest[0]}, "
-        f"M = {largest[1]}); leaving out RG alone costs up to {rows.max():.0f} times, leaving out "
+        f"where both were solved, up to {both.max():.0f} times (n = {n}, M = {M}); "
+        f"leaving out RG alone costs up to {rows.max():.0f} times, leaving out "
         f"RCR alone up to {representer.max():.0f} times. The exact method, which needs no RCR, is "
         f"up to {exact.max():.0f} times as fast as without either, and takes "
         f"{(wide[EXACT] / wide[BOTH]).median():.2f} times the time of RCR and RG in the median "
@@ -260,7 +268,7 @@ def _speedups(summary: pd.DataFrame) -> Verdict:
 
 
 def _gap(summary: pd.DataFrame) -> Verdict:
-    gaps = summary["delta_max"].unstack("variant")[[BOTH, "w/o RG"]].max(axis=1)
+    gaps = _by_variant(summary, "delta_max")[[BOTH, "w/o RG"]].max(axis=1)
     return Verdict(
         "The relative gap Delta that RCR leaves stays below 2.2%.",
         "holds" if gaps.max() < 0.022 else "does not hold here",

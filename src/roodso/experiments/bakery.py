@@ -1,12 +1,13 @@
 """Real demand, truly different sources: an order for each of 35 bakery stores from the other 34.
 
-Not in the paper; its claims for the coffee study are put to it: RooD-SO costs least on stores that it
-has not seen, less than the averages of all stores and less than the worst case over their mixtures.
+Not in the paper; its claims for the coffee study are put to it: RooD-SO costs least on stores that
+it has not seen, less than the averages of all stores and less than the worst case over their
+mixtures.
 
-Demand is real (`roodso.datasets.load_bakery`: three products, mean a day of each week with at least
-five open days). Prices and costs are not known: these are made up, those of ``roodso demo``, with two
-variations. Products sell in different numbers (some 220, 30 and 45 a day), so the kernel sees columns
-divided by their standard deviations (``scale=True``), the command line's default.
+Demand is real (`roodso.datasets.load_bakery`: three products, mean a day of each week with at
+least five open days). Prices and costs are not known: these are made up, those of ``roodso demo``,
+with two variations. Products sell in different numbers (some 220, 30 and 45 a day), so the kernel
+sees columns divided by their standard deviations (``scale=True``), the command line's default.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ class Bakery(HeldOut):
     unit: ClassVar[str] = "store"
     title: ClassVar[str] = "Bakery: 35 stores, real demand, each in turn unseen"
     about: ClassVar[str] = (
-        "Not in the paper. Real weekly demand for three products in 35 stores; each store's order is "
-        "decided from the other 34."
+        "Not in the paper. Real weekly demand for three products in 35 stores; each store's "
+        "order is decided from the other 34."
     )
     repetitions: ClassVar[tuple[int, int]] = (1, 1)
+    vary_hindsight: ClassVar[bool] = False
 
     def labels(self) -> list[str]:
         """See `HeldOut`."""
@@ -86,8 +88,8 @@ class Bakery(HeldOut):
         summary = self.summarize(rows)
         labels = self._ordered(rows["case"])
         lines = [
-            "Costs are negative where money is earned; lower is better. Prices and costs a unit are "
-            "made up: " + "; ".join(f"{name}: {_said(_LOSSES[name])}" for name in labels)
+            "Costs are negative where money is earned; lower is better. Prices and costs a "
+            "unit are made up: " + "; ".join(f"{name}: {_said(_LOSSES[name])}" for name in labels)
             + f". Replications: {rows['repetition'].nunique()}. Brackets are 95% bootstrap "
             f"intervals over the {rows['target'].nunique()} stores.",
             "",

@@ -42,8 +42,8 @@ def make_study(name: str, *, quick: bool = False, folders: Sequence[str | Path] 
     if needs and not tables:
         wanted = ", ".join(f"{one}.csv" for one in needs)
         raise ValueError(
-            f"{name} needs a folder (--data) with one of {wanted}, got {[str(f) for f in folders]}: "
-            "these tables may not be passed on; roodso.datasets says what they hold and where the "
-            "originals are to be had"
+            f"{name} needs a folder (--data) with one of {wanted}, got "
+            f"{[str(folder) for folder in folders]}: these tables may not be passed on; "
+            "roodso.datasets says what they hold and where the originals are to be had"
         )
     return STUDIES[name](quick=quick, tables=tables)

@@ -3,11 +3,11 @@
 Claims: RooD-SO ranks first on 4 of 5 products and has the best mean rank (1.2; DRO-Conv 2, SAA and
 DRO-W 3.4, SAA-WB 4); DRO-W is SAA; DRO-Intx runs out of memory.
 
-What the paper does not say, and what was chosen here. *Costs*: p, c, h, b are not given. The price is
-the data's median price by size; a cup costs 30% of it, a cup left over another 5%, demand not met 20%
-(goodwill). *Week rule*: mean daily cups of weeks that start on Sunday, the last of which has six
-days. Both are varied. *Levels* are therefore not comparable with the paper's; order and ranks are.
-*Replications* draw support points afresh on the same data.
+What the paper does not say, and what was chosen here. *Costs*: p, c, h, b are not given. The price
+is the data's median price by size; a cup costs 30% of it, a cup left over another 5%, demand not
+met 20% (goodwill). *Week rule*: mean daily cups of weeks that start on Sunday, the last of which
+has six days. Both are varied. *Levels* are therefore not comparable with the paper's; order and
+ranks are. *Replications* draw support points afresh on the same data.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Coffee(HeldOut):
     unit: ClassVar[str] = "product"
     title: ClassVar[str] = "Coffee: five products, each in turn unseen"
     about: ClassVar[str] = (
-        "The paper's section 4.1.2: weekly demand for five coffee products in three cup sizes (of a "
-        "made-up chain: the table says so), each product decided from the other four."
+        "The paper's section 4.1.2: weekly demand for five coffee products in three cup "
+        "sizes (of a made-up chain: the table says so), each product decided from the other four."
     )
     fewer: ClassVar[dict[str, int]] = {HULL: 5}
     needs: ClassVar[tuple[str, ...]] = ("coffee_weekly_sun", "coffee_weekly_mon")
@@ -146,10 +146,13 @@ class Coffee(HeldOut):
         main = rows[rows["case"] == labels[0]]
         names = self._methods(main)
         lines = [
-            f"Main case: {labels[0]}; the costs are shares of the median prices "
-            f"{_PRICE.tolist()} (small, regular, large). {rows['repetition'].nunique()} "
-            "replications of methods that draw at random (their standard deviation in parentheses), "
-            f"fewer of the thickened hull ({self.fewer[HULL]}). Costs are negative where money is earned.",
+            (
+                f"Main case: {labels[0]}; the costs are shares of the median prices "
+                f"{_PRICE.tolist()} (small, regular, large). {rows['repetition'].nunique()} "
+                "replications of methods that draw at random (their standard deviation in "
+                f"parentheses), fewer of the thickened hull ({self.fewer[HULL]}). Costs are "
+                "negative where money is earned."
+            ),
             "",
         ]
         for tuning, words in ((HINDSIGHT, "parameters chosen in hindsight, as the paper seems to"),

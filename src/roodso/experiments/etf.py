@@ -1,17 +1,17 @@
-"""The paper's portfolio study (section 4.2): Sharpe ratios of sector funds, each set in turn unseen.
+"""The paper's portfolio study (section 4.2): sector funds, each set in turn unseen.
 
-Claims: RooD-SO has the highest Sharpe ratio on 7 of 9 sets and the best mean rank (1.44; DRO-W 2.44,
-SAA 2.89, SAA-WB 4, DRO-Conv 4.11).
+Claims: RooD-SO has the highest Sharpe ratio on 7 of 9 sets and the best mean rank (1.44; DRO-W
+2.44, SAA 2.89, SAA-WB 4, DRO-Conv 4.11).
 
-Not all can be had. Of the paper's nine sets seven are in the table (its sets 1 to 7); its London sets 8
-and 9 are not, and two *stand-ins* that are not in the paper take their place: A (RSPU/RSPT/RSPH, equal
-weight) and B (PUI/PTF/PTH, momentum). Whether the paper's returns include dividends is not said: total
-returns are the main case, price returns the variation.
+Not all can be had. Of the paper's nine sets seven are in the table (its sets 1 to 7); its London
+sets 8 and 9 are not, and two *stand-ins* that are not in the paper take their place: A
+(RSPU/RSPT/RSPH, equal weight) and B (PUI/PTF/PTH, momentum). Whether the paper's returns include
+dividends is not said: total returns are the main case, price returns the variation.
 
 A Sharpe ratio is the mean over the standard deviation of the portfolio's monthly returns, nothing
 subtracted, not annualized; the portfolio's return is taken as the weighted log-return, as in the
-paper's loss. Because honesty asks for it there is a further row: the same weight for each fund, 1/N,
-which learns nothing.
+paper's loss. Because honesty asks for it there is a further row: the same weight for each fund,
+1/N, which learns nothing.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Etf(HeldOut):
     unit: ClassVar[str] = "set"
     title: ClassVar[str] = "Sector funds: nine sets, each in turn unseen"
     about: ClassVar[str] = (
-        "The paper's section 4.2: mean-CVaR portfolios of three sectors; seven of its nine sets, and "
-        "two stand-ins (A, B) for the two that could not be had."
+        "The paper's section 4.2: mean-CVaR portfolios of three sectors; seven of its nine "
+        "sets, and two stand-ins (A, B) for the two that could not be had."
     )
     needs: ClassVar[tuple[str, ...]] = tuple(_CASES.values())
     fewer: ClassVar[dict[str, int]] = {"DRO-Intx": 2, HULL: 3}
@@ -175,12 +175,15 @@ class Etf(HeldOut):
         names = self._methods(main)
         unfinished = rows.loc[rows["method"] == "DRO-Intx", "gap"]
         lines = [
-            f"Main case: {labels[0]}. {rows['repetition'].nunique()} replications of methods that "
-            "draw at random (their standard deviation in parentheses), fewer of DRO-Intx "
-            f"({self.fewer['DRO-Intx']}) and the thickened hull ({self.fewer[HULL]}), which take "
-            "longest. DRO-Intx with eight sources and portfolios ends after 30 "
-            "rounds, before it is proved optimal (its loss's certified gap: "
-            f"{unfinished.median():.2g} in the median): its row is that of the decision reached.",
+            (
+                f"Main case: {labels[0]}. {rows['repetition'].nunique()} replications of methods "
+                "that draw at random (their standard deviation in parentheses), fewer of DRO-Intx "
+                f"({self.fewer['DRO-Intx']}) and the thickened hull ({self.fewer[HULL]}), which "
+                "take longest. DRO-Intx with eight sources and portfolios ends after 30 rounds, "
+                "before it is proved optimal (its loss's certified gap: "
+                f"{unfinished.median():.2g} in the median): its row is that of the decision "
+                "reached."
+            ),
             "",
         ]
         for tuning, words in ((HINDSIGHT, "parameters chosen in hindsight, as the paper seems to"),
@@ -189,13 +192,13 @@ class Etf(HeldOut):
             lines += [f"### Sector funds: Sharpe ratio by set, {words}", ""]
             lines += [*by_target(part, "sharpe", names, 3, lowest=False), ""]
         cells = [[f"Set {i + 1}", *(f"{PRINTED[n][i]:.3f}" for n in PRINTED)] for i in range(9)]
-        lines += ["As printed in the paper (other months, perhaps other returns; sets 8 and 9 are "
-                  "not A and B):", "", *table(cells, ["target", *PRINTED]), ""]  # fmt: skip
+        lines += [("As printed in the paper (other months, perhaps other returns; sets 8 and 9 are "
+                  "not A and B):"), "", *table(cells, ["target", *PRINTED]), ""]  # fmt: skip
         study = f"{self.name}: {labels[0]}"
         lines += ["### Sector funds: measures over sets, parameters chosen on sets held out", ""]
-        lines += ["Sharpe: higher is better. The others are the loss that is minimized; lower is "
+        lines += [("Sharpe: higher is better. The others are the loss that is minimized; lower is "
                   "better. Brackets: 95% bootstrap intervals over the sets, of which four are near "
-                  "copies of each other.", ""]  # fmt: skip
+                  "copies of each other."), ""]  # fmt: skip
         lines += [*with_intervals(summary, study, 3), ""]
         lines += ["### Sector funds: mean Sharpe ratio with and without dividends", ""]
         for tuning in (HINDSIGHT, TUNED):

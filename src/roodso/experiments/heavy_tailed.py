@@ -1,11 +1,12 @@
 """Table 1's kind of study where demand has heavy tails; not the paper's.
 
-Claim, ours: the paper's box is as large as its worst outlier, and the worst case then puts mass where
-no source has any; so on heavy tails the ball costs more than the plain average in the mean, and what
-it saves in the tails shrinks.
+Claim, ours: the paper's box is as large as its worst outlier, and the worst case then puts mass
+where no source has any; so on heavy tails the ball costs more than the plain average in the mean,
+and what it saves in the tails shrinks.
 
-Sources are those of `make_heavy_tailed_sources`: the paper's means and shapes with Student's t of 2.5
-degrees of freedom in place of the Gaussian, so that variances are finite and third moments are not.
+Sources are those of `make_heavy_tailed_sources`: the paper's means and shapes with Student's t of
+2.5 degrees of freedom in place of the Gaussian, so that variances are finite and third moments are
+not.
 """
 
 from __future__ import annotations

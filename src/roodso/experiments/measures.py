@@ -4,10 +4,10 @@ On each unseen distribution a decision has a mean cost, a 95% quantile of cost, 
 the worst 5% (CVaR). Over the unseen distributions these become the measures of `MEASURES`.
 
 Intervals resample the *units* with replacement, 95% percentile bootstrap: repetitions where each
-draws sources and unseen distributions afresh, and targets where there is one set of real data, since
-replications on the same data differ in what the method draws alone. All methods of a resample share
-its units, so differences are paired. For the largest of few targets such an interval is rough: it
-never reaches beyond the largest target seen.
+draws sources and unseen distributions afresh, and targets where there is one set of real data,
+since replications on the same data differ in what the method draws alone. All methods of a
+resample share its units, so differences are paired. For the largest of few targets such an
+interval is rough: it never reaches beyond the largest target seen.
 """
 
 from __future__ import annotations

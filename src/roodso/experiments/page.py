@@ -35,13 +35,13 @@ roodso reproduce table1 --resume      # go on where it stopped
 
 `--quick` runs a small form in seconds. Its numbers mean nothing and are never mixed with full ones.
 
-**How verdicts come about.** Methods are compared pairwise on the same draws. A comparison is *clear*
-where the whole 95% interval of the paired difference lies on one side of 0. A claim "A costs less than
-B" *holds* on a group of comparisons where more than half are clearly for it and none is clearly against
-it; it *does not hold here* where more than half are clearly against it and none is for it. The mean over
-unseen distributions is one group; the tail measures (90% quantile over distributions, worst
-distribution, largest 95% quantile, largest CVaR) are the other. What one setting is enough to doubt is
-*undecided here*, with its numbers.
+**How verdicts come about.** Methods are compared pairwise on the same draws. A comparison is
+*clear* where the whole 95% interval of the paired difference lies on one side of 0. A claim "A
+costs less than B" *holds* on a group of comparisons where more than half are clearly for it and
+none is clearly against it; it *does not hold here* where more than half are clearly against it and
+none is for it. The mean over unseen distributions is one group; the tail measures (90% quantile
+over distributions, worst distribution, largest 95% quantile, largest CVaR) are the other. What one
+setting is enough to doubt is *undecided here*, with its numbers.
 
 Whether the learned sets hold the next source is [another page](coverage.md).
 """

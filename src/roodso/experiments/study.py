@@ -5,8 +5,8 @@ that hold everything needed to say which ones they are: case, repetition, method
 after every task (`roodso.experiments.runs`) and finished tasks are not run again. All that is said
 of a study is made from its rows alone.
 
-Every task runs on one thread, so its CPU seconds say more than its wall seconds where the machine is
-shared; columns of either kind are the only ones that another run need not repeat.
+Every task runs on one thread, so its CPU seconds say more than its wall seconds where the machine
+is shared; columns of either kind are the only ones that another run need not repeat.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,8 +35,8 @@ __all__ = ["TIMINGS", "Study", "Task", "find_tables", "origin", "reproduce", "ti
 #: Columns that depend on the machine and its load.
 TIMINGS = ("seconds", "cpu_seconds", "tuning_seconds", "tuning_cpu_seconds")
 
-#: Digits that rows are written with: the files are small, and no figure shown has as many.
-_DIGITS = 8
+#: Digits that rows are written with, as many as the solver's tolerance leaves sure.
+_DIGITS = 6
 #: The values of a study's `keys`.
 Task = tuple[Any, ...]
 
@@ -258,7 +258,7 @@ def timed(row: Row, prefix: str = "") -> Iterator[None]:
     row[f"{prefix}cpu_seconds"] = time.process_time() - cpu
 
 
-def find_tables(needs: tuple[str, ...], folders: list[str | Path]) -> dict[str, Path]:
+def find_tables(needs: tuple[str, ...], folders: Sequence[str | Path]) -> dict[str, Path]:
     """The tables a study asks for, by name, from the first folder that has each."""
     found: dict[str, Path] = {}
     for name in needs:
@@ -268,7 +268,3 @@ def find_tables(needs: tuple[str, ...], folders: list[str | Path]) -> dict[str, 
                 found[name] = path
                 break
     return found
-
-
-#: Makes a study from ``quick`` and the tables found.
-Maker = Callable[..., Study]

@@ -5,8 +5,8 @@ DRO-W, SAA-WB) fare worse than those that see their differences, above all at M 
 DRO-Conv is more conservative than RooD-SO; DRO-Intx breaks down at M = 20.
 
 **Why the printed figures cannot be average costs.** The caption says "average out-of-distribution
-performance". With the paper's parameters and generator the average over target distributions is known
-exactly: an item's demand is Gaussian with a mean m uniform on [1, 3] and a variance
+performance". With the paper's parameters and generator the average over target distributions is
+known exactly: an item's demand is Gaussian with a mean m uniform on [1, 3] and a variance
 :math:`s^2 = \tau (0.01 - 0.008 \sin 2\theta)` with :math:`\tau, \theta` uniform on [0.5, 2] and
 [0, pi), its expected cost at an order x is
 
@@ -28,7 +28,15 @@ from scipy.special import ndtr, ndtri
 
 from roodso._typing import Array
 from roodso.datasets import make_newsvendor_sources
-from roodso.experiments.measures import MEASURES, Sample, Verdict, lower, table
+from roodso.experiments.measures import (
+    MEASURES,
+    Sample,
+    Verdict,
+    contrast,
+    judge,
+    lower,
+    table,
+)
 from roodso.experiments.methods import BALL, METHODS
 from roodso.experiments.synthetic import LOSS, Setting, Synthetic
 
@@ -64,8 +72,9 @@ class Table1(Synthetic):
     name: ClassVar[str] = "table1"
     title: ClassVar[str] = "Table 1: the two-item newsvendor, generated sources"
     about: ClassVar[str] = (
-        "The paper's section 4.1.1 and Table 1: six methods, four settings of M and n_i, parameters "
-        "chosen by an 80/20 split, 100 unseen Gaussian distributions with 10,000 samples each."
+        "The paper's section 4.1.1 and Table 1: six methods, four settings of M and n_i, "
+        "parameters chosen by an 80/20 split, 100 unseen Gaussian distributions with 10,000 "
+        "samples each."
     )
     generator = staticmethod(make_newsvendor_sources)
     full: ClassVar[tuple[Setting, ...]] = _SETTINGS
@@ -168,15 +177,17 @@ def _explanation() -> list[str]:
     return [
         "### Table 1: what the printed figures can and cannot be",
         "",
-        "Computed from the paper's generator and parameters (`roodso.experiments.table1`): averaged "
-        f"over target distributions, any decision in [1, 3]^2 costs between "
-        f"{possible['lowest']:.1f} and {possible['highest']:.1f}; knowing the target, the best "
-        f"decision averages {possible['knowing']:.1f}; knowing demand itself, "
-        f"{possible['perfect']:.1f}. On a single target no decision in [1, 3]^2 has an expected "
-        f"cost above {possible['single']:.1f}. The printed costs run from "
-        f"{max(_printed_costs()):.2f} to {min(_printed_costs()):.2f}: none is possible as an "
-        "average of any such decision. What they are is not said; below they stand beside all that "
-        "was measured here. No setting was chosen to come near them.",
+        (
+            "Computed from the paper's generator and parameters (`roodso.experiments.table1`): "
+            "averaged over target distributions, any decision in [1, 3]^2 costs between "
+            f"{possible['lowest']:.1f} and {possible['highest']:.1f}; knowing the target, the best "
+            f"decision averages {possible['knowing']:.1f}; knowing demand itself, "
+            f"{possible['perfect']:.1f}. On a single target no decision in [1, 3]^2 has an "
+            f"expected cost above {possible['single']:.1f}. The printed costs run from "
+            f"{max(_printed_costs()):.2f} to {min(_printed_costs()):.2f}: none is possible as an "
+            "average of any such decision. What they are is not said; below they stand beside all "
+            "that was measured here. No setting was chosen to come near them."
+        ),
     ]
 
 
@@ -229,8 +240,6 @@ def _order(samples: list[Sample]) -> str:
 
 def _together(samples: list[Sample], claim: str, firsts: list[str], seconds: list[str]) -> Verdict:
     """Every first against every second."""
-    from roodso.experiments.measures import contrast, judge
-
     parts = [contrast(samples, a, b) for a in firsts for b in seconds]
     verdict, numbers = judge(pd.concat(parts, ignore_index=True))
     return Verdict(claim, verdict, numbers)
