@@ -78,9 +78,9 @@ class Bakery(HeldOut):
         samples = [s for s in self.samples(rows) if s.study.endswith(self.labels()[0])]
         return [
             lower(samples, "RooD-SO costs less than the averages of the sources (SAA, DRO-W, "
-                  "SAA-WB).", BALL, ["SAA", "DRO-W", "SAA-WB"]),
-            lower(samples, "RooD-SO costs less than DRO-Conv.", BALL, ["DRO-Conv"]),
-            lower(samples, "RooD-SO costs less than DRO-Intx.", BALL, ["DRO-Intx"]),
+                  "SAA-WB).", [BALL], ["SAA", "DRO-W", "SAA-WB"]),
+            lower(samples, "RooD-SO costs less than DRO-Conv.", [BALL], ["DRO-Conv"]),
+            lower(samples, "RooD-SO costs less than DRO-Intx.", [BALL], ["DRO-Intx"]),
         ]  # fmt: skip
 
     def section(self, rows: pd.DataFrame) -> list[str]:

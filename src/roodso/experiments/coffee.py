@@ -133,9 +133,9 @@ class Coffee(HeldOut):
                 f"with parameters chosen on products held out; mean rank {wins[0][2]:.1f} and "
                 f"{wins[1][2]:.1f} (paper: 1.2)",
             ),
-            lower(samples, "RooD-SO costs less than SAA, DRO-W and SAA-WB.", BALL,
+            lower(samples, "RooD-SO costs less than SAA, DRO-W and SAA-WB.", [BALL],
                   ["SAA", "DRO-W", "SAA-WB"]),
-            lower(samples, "RooD-SO costs less than DRO-Conv.", BALL, ["DRO-Conv"]),
+            lower(samples, "RooD-SO costs less than DRO-Conv.", [BALL], ["DRO-Conv"]),
             _intersection(rows),
         ]  # fmt: skip
 

@@ -46,7 +46,7 @@ class HeavyTailed(Synthetic):
         samples = self.samples(rows)
         return [
             lower(samples, "Ours: with heavy tails the pooled average costs less than RooD-SO with "
-                  "the paper's box.", "SAA", [BALL]),
+                  "the paper's box.", ["SAA"], [BALL]),
             lower(samples, "RooD-SO costs less than DRO-Conv, as the paper has it for Gaussian "
-                  "sources.", BALL, ["DRO-Conv"]),
+                  "sources.", [BALL], ["DRO-Conv"]),
         ]  # fmt: skip

@@ -12,7 +12,7 @@ interval is rough: it never reaches beyond the largest target seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -240,9 +240,9 @@ class Verdict:
 def judge(contrasts: pd.DataFrame) -> tuple[str, str]:
     """Whether 'the first costs less' holds, on the mean and on the tail measures.
 
-    A comparison is *clear* where the whole interval of the difference lies on one side of 0. On a
-    group of comparisons the claim holds where more than half are clearly for it and none is clearly
-    against it.
+    A comparison is *clear* where the whole interval of the difference lies on one side of 0. In
+    a group of comparisons the claim holds where more than half are clearly for it and none is
+    clearly against it, mostly where some are; more than half clearly against it refute it.
 
     Parameters
     ----------
@@ -254,30 +254,38 @@ def judge(contrasts: pd.DataFrame) -> tuple[str, str]:
     verdict, numbers : str
     """
     tail = contrasts["measure"] != "mean"
-    groups = {"mean": contrasts[~tail], "tail measures": contrasts[tail]}
-    holds, against, said = {}, {}, []
-    for name, group in groups.items():
-        good, bad = int((group["high"] < 0).sum()), int((group["low"] > 0).sum())
-        holds[name] = good > len(group) / 2 and bad == 0
-        against[name] = bad > len(group) / 2 and good == 0
-        said.append(f"{name}: clearly lower in {good} of {len(group)}, clearly higher in {bad}")
-    return _word(holds, against), "; ".join(said)
+    states, said = [], []
+    for name, group in (("mean", contrasts[~tail]), ("tail measures", contrasts[tail])):
+        good, bad, of = int((group["high"] < 0).sum()), int((group["low"] > 0).sum()), len(group)
+        states.append(_state(good, bad, of))
+        said.append(f"{name}: clearly lower in {good} of {of}, clearly higher in {bad}")
+    return _word(*states), "; ".join(said)
 
 
-def _word(holds: Mapping[str, bool], against: Mapping[str, bool]) -> str:
-    if all(holds.values()):
-        return "holds"
-    if holds["tail measures"]:
-        return "holds for tail measures only"
-    if holds["mean"]:
-        return "holds for the mean only"
-    return "does not hold here" if any(against.values()) else "undecided here"
+def _state(good: int, bad: int, of: int) -> str:
+    if good > of / 2:
+        return "mostly" if bad else "holds"
+    return "refuted" if bad > of / 2 else "open"
 
 
-def lower(samples: Iterable[Sample], claim: str, first: str, seconds: Sequence[str]) -> Verdict:
-    """The verdict on a claim that one method costs less than each of some others."""
+def _word(mean: str, tail: str) -> str:
+    """One verdict from the states of both groups."""
+    for_it = ("holds", "mostly")
+    if mean in for_it and tail in for_it:
+        return "holds" if mean == tail == "holds" else "holds mostly"
+    if tail in for_it:
+        return f"holds for {'most ' if tail == 'mostly' else ''}tail measures only"
+    if mean in for_it:
+        return f"holds {'mostly ' if mean == 'mostly' else ''}for the mean only"
+    return "does not hold here" if "refuted" in (mean, tail) else "undecided here"
+
+
+def lower(
+    samples: Iterable[Sample], claim: str, firsts: Sequence[str], seconds: Sequence[str]
+) -> Verdict:
+    """The verdict on a claim that each of some methods costs less than each of some others."""
     samples = list(samples)
-    parts = [contrast(samples, first, second) for second in seconds]
+    parts = [contrast(samples, first, second) for first in firsts for second in seconds]
     verdict, numbers = judge(pd.concat(parts, ignore_index=True))
     return Verdict(claim, verdict, numbers)
 

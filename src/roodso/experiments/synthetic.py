@@ -194,18 +194,10 @@ def _wide(summary: pd.DataFrame, measures: list[str], columns: tuple[str, ...]) 
     found = summary.set_index(["method", "measure"])[list(columns)]
     cells = []
     for name in dict.fromkeys(summary["method"]):
-        entries = [bracketed(*found.loc[(name, measure)]) for measure in measures]
+        entries = [_bracketed(*found.loc[(name, measure)]) for measure in measures]
         cells.append([name, *entries])
     return table(cells, ["method", *(MEASURES.get(one, one) for one in measures)])
 
 
-def bracketed(value: float, low: float, high: float) -> str:
-    """Value [low, high] with digits that suit it.
-
-    Examples
-    --------
-    >>> bracketed(-80.123, -82.4, -78.0), bracketed(0.2511, 0.2, 0.3)
-    ('-80.1 [-82.4, -78.0]', '0.251 [0.200, 0.300]')
-    """
-    digits = 1 if abs(value) >= 10 or max(abs(low), abs(high)) >= 10 else 3
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+def _bracketed(value: float, low: float, high: float) -> str:
+    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
