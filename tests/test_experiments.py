@@ -23,6 +23,7 @@ from roodso.experiments.study import TIMINGS, find_tables, reproduce
 from roodso.experiments.synthetic import LOSS
 from roodso.losses import CVaRPortfolio, Newsvendor
 from roodso.model_selection import WithinSourceSplit, paper_grid, select
+from roodso.sets import SupportMeasureBall
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT.parent / "shared" / "paper" / "rood-so.tex"
@@ -181,6 +182,11 @@ def test_possible_averages_agree_with_sampling():
     knowing = np.mean([SAA(LOSS).fit([target]).objective_ for target in targets[:400]])
     assert knowing == pytest.approx(possible["knowing"], abs=4 * 22 / np.sqrt(400))
     assert possible["perfect"] == pytest.approx(-110)
+    # What a target's own spread costs varies little between targets.
+    spread = [SAA(LOSS).fit([t]).objective_ + t.mean(axis=0) @ (p - c) for t in targets[:400]]
+    error = 4 * np.std(spread) / np.sqrt(400)
+    assert error < 0.5
+    assert np.mean(spread) == pytest.approx(possible["knowing"] + 110, abs=error)
 
 
 def test_no_printed_cost_is_a_possible_average():
@@ -493,6 +499,18 @@ def test_what_is_left_out_is_said_and_what_it_follows_from_is_kept(tmp_path, mon
         if line.startswith("| 30 | 3 |")
     )  # fmt: skip
     assert line.split(" | ")[5] == "not run"
+
+
+@pytest.mark.parametrize("variant", [ablation.BOTH, ablation.NEITHER])
+def test_the_common_ball_is_that_of_the_samples(variant):
+    """With sources larger than what is herded, where the two differ."""
+    rng = np.random.default_rng([0, 120, 3, 0])
+    ball = SupportMeasureBall(nu=0.2, random_state=0).fit(
+        make_newsvendor_sources(3, 120, random_state=rng)
+    )
+    row = make_study("ablation").work((120, 3, 0, variant, "run"))[0]
+    assert row["radius"] == pytest.approx(ball.radius_, rel=1e-9)
+    assert row["status"] == ablation.DONE
 
 
 def test_variants_share_a_ball_and_none_beats_the_exact_optimum(tmp_path):
