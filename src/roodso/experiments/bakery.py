@@ -26,6 +26,7 @@ from roodso.experiments.held_out import (
     Case,
     HeldOut,
     measured,
+    replications,
     with_intervals,
 )
 from roodso.experiments.measures import Verdict, lower
@@ -90,14 +91,14 @@ class Bakery(HeldOut):
         lines = [
             "Costs are negative where money is earned; lower is better. Prices and costs a "
             "unit are made up: " + "; ".join(f"{name}: {_said(_LOSSES[name])}" for name in labels)
-            + f". Replications: {rows['repetition'].nunique()}. Brackets are 95% bootstrap "
+            + f". {replications(rows)} Brackets are 95% bootstrap "
             f"intervals over the {rows['target'].nunique()} stores.",
             "",
         ]  # fmt: skip
         for tuning, words in ((TUNED, "parameters chosen on stores held out"),
                               (HINDSIGHT, "parameters chosen in hindsight")):  # fmt: skip
             study = f"{self.name}: {labels[0]}" + ("" if tuning == TUNED else f", {tuning}")
-            lines += [f"### Bakery: {words}", "", *with_intervals(summary, study, 1), ""]
+            lines += [f"### Bakery: {words}", "", *with_intervals(summary, study, 1, self), ""]
         lines += ["### Bakery: other costs", ""]
         for measure in ("mean", "worst"):
             studies = [f"{self.name}: {label}" for label in labels]

@@ -26,6 +26,7 @@ from roodso.experiments.held_out import (
     HeldOut,
     by_target,
     measured,
+    replications,
     with_intervals,
 )
 from roodso.experiments.measures import Verdict, lower, table
@@ -148,9 +149,7 @@ class Coffee(HeldOut):
         lines = [
             (
                 f"Main case: {labels[0]}; the costs are shares of the median prices "
-                f"{_PRICE.tolist()} (small, regular, large). {rows['repetition'].nunique()} "
-                "replications of methods that draw at random (their standard deviation in "
-                f"parentheses), fewer of the thickened hull ({self.fewer[HULL]}). Costs are "
+                f"{_PRICE.tolist()} (small, regular, large). {replications(main)} Costs are "
                 "negative where money is earned."
             ),
             "",
@@ -166,7 +165,7 @@ class Coffee(HeldOut):
         study = f"{self.name}: {labels[0]}"
         lines += ["### Coffee: measures over products, parameters chosen on products held out", ""]
         lines += ["Brackets: 95% bootstrap intervals over five products, hence rough.", ""]
-        lines += [*with_intervals(summary, study, 2), ""]
+        lines += [*with_intervals(summary, study, 2, self), ""]
         lines += ["### Coffee: other costs and week rules", ""]
         for tuning in (TUNED, HINDSIGHT):
             ending = "" if tuning == TUNED else f", {tuning}"

@@ -32,6 +32,7 @@ from roodso.experiments.held_out import (
     HeldOut,
     by_target,
     measured,
+    replications,
     with_intervals,
 )
 from roodso.experiments.measures import OVER_TARGETS, Sample, Verdict, table
@@ -173,16 +174,13 @@ class Etf(HeldOut):
         labels = self._ordered(rows["case"])
         main = rows[rows["case"] == labels[0]]
         names = self._methods(main)
-        unfinished = rows.loc[rows["method"] == "DRO-Intx", "gap"]
+        gaps = rows.loc[rows["method"] == "DRO-Intx", "gap"]
         lines = [
             (
-                f"Main case: {labels[0]}. {rows['repetition'].nunique()} replications of methods "
-                "that draw at random (their standard deviation in parentheses), fewer of DRO-Intx "
-                f"({self.fewer['DRO-Intx']}) and the thickened hull ({self.fewer[HULL]}), which "
-                "take longest. DRO-Intx with eight sources and portfolios ends after 30 rounds, "
-                "before it is proved optimal (its loss's certified gap: "
-                f"{unfinished.median():.2g} in the median): its row is that of the decision "
-                "reached."
+                f"Main case: {labels[0]}. {replications(main)} A fit of DRO-Intx ends after 30 "
+                "rounds at the latest, at a certified relative gap of "
+                f"{gaps.median():.1g} in the median and {gaps.max():.1g} at most; where that is "
+                "large, its row is that of the decision reached, not proved optimal."
             ),
             "",
         ]
@@ -199,7 +197,7 @@ class Etf(HeldOut):
         lines += [("Sharpe: higher is better. The others are the loss that is minimized; lower is "
                   "better. Brackets: 95% bootstrap intervals over the sets, of which four are near "
                   "copies of each other."), ""]  # fmt: skip
-        lines += [*with_intervals(summary, study, 3), ""]
+        lines += [*with_intervals(summary, study, 3, self), ""]
         lines += ["### Sector funds: mean Sharpe ratio with and without dividends", ""]
         for tuning in (HINDSIGHT, TUNED):
             ending = "" if tuning == TUNED else f", {tuning}"

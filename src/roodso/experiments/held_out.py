@@ -223,6 +223,24 @@ class _Fits:
         )
 
 
+def replications(rows: pd.DataFrame) -> str:
+    """How often methods were run that draw at random."""
+    counts = rows.groupby("method")["repetition"].nunique()
+    most = int(counts.max())
+    if most == 1:
+        return "One replication."
+    fewer = [
+        f"{name} {counts[name]}"
+        for name, method in METHODS.items()
+        if method.random and name in counts and counts[name] < most
+    ]
+    but = f" ({', '.join(fewer)})" if fewer else ""
+    return (
+        f"Replications of methods that draw at random: {most}{but}; in parentheses, the standard "
+        "deviation over them."
+    )
+
+
 def by_target(
     rows: pd.DataFrame, column: str, names: list[str], digits: int, *, lowest: bool
 ) -> list[str]:
@@ -260,9 +278,9 @@ def measured(
     return table(cells, ["case", *names])
 
 
-def with_intervals(summary: pd.DataFrame, study: str, digits: int) -> list[str]:
-    """A row a method: every measure, and the mean's difference to RooD-SO."""
-    here = summary[summary["study"] == study]
+def with_intervals(summary: pd.DataFrame, label: str, digits: int, study: HeldOut) -> list[str]:
+    """A row a method: every measure, and the first one's difference to RooD-SO."""
+    here = summary[summary["study"] == label]
     measures = list(dict.fromkeys(here["measure"]))
     found = here.set_index(["method", "measure"])
     cells = []
@@ -279,6 +297,8 @@ def with_intervals(summary: pd.DataFrame, study: str, digits: int) -> list[str]:
             f"[{one['diff_low']:.{digits}f}, {one['diff_high']:.{digits}f}]"
         )
         cells.append([name, *entries])
-    head = [MEASURES.get(measure, measure) for measure in measures]
+    head = [
+        MEASURES.get(measure, measure).replace("distribution", study.unit) for measure in measures
+    ]
     head.append(f"{head[0]}: difference to RooD-SO")
     return table(cells, ["method", *head])
