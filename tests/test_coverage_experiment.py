@@ -12,7 +12,14 @@ from reference import conformal as reference
 from reference.kernels import kernel_matrix
 from roodso.datasets import make_newsvendor_sources
 from roodso.experiments import coverage
-from roodso.experiments.coverage import Settings, how, main, repetitions_at, run, summarize
+from roodso.experiments.coverage import (
+    Settings,
+    how,
+    repetitions_at,
+    reproduce,
+    run,
+    summarize,
+)
 from roodso.experiments.coverage_report import MEASURES, page, plot
 from roodso.experiments.intervals import interval
 from roodso.experiments.runs import write_atomically
@@ -265,22 +272,19 @@ def test_bad_arguments_are_named(tmp_path, name, value):
 # --- The command and the page -------------------------------------------------------------------
 
 
-def test_the_command_writes_all_and_a_second_call_adds_nothing(tmp_path, monkeypatch, capsys):
+def test_everything_is_written_and_resuming_adds_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(coverage, "QUICK", TINY)
     out = tmp_path / "out"
-    arguments = ["--quick", "--repetitions", "1", "--out", str(out)]
-    main([*arguments, "--docs", str(tmp_path / "docs")])
-    names = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    pictures = {f"docs/images/coverage-{measure}.png" for measure in MEASURES}
-    tables = {"out/runs.csv", "out/runs.json", "out/summary.csv"}
-    assert names == tables | pictures | {"docs/coverage.md"}
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "6 of 6 tasks" in captured.err
+    reproduce(out, quick=True, repetitions=1)
+    files = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    pictures = {f"images/coverage-{measure}.png" for measure in MEASURES}
+    assert set(files) == {"runs.csv", "runs.json", "summary.csv", "coverage.md"} | pictures
     monkeypatch.setattr(coverage, "_repetition", None)  # nothing is left to do
-    main(arguments)
-    pages = [(folder / "coverage.md").read_bytes() for folder in (out, tmp_path / "docs")]
-    assert pages[0] == pages[1]
+    with pytest.raises(ValueError, match="resume to take its runs"):
+        reproduce(out, quick=True, repetitions=1)
+    reproduce(out, quick=True, repetitions=1, resume=True)
+    for name in ("runs.csv", "summary.csv", "coverage.md"):
+        assert (out / name).read_bytes() == files[name]
 
 
 def test_the_page_says_what_the_summary_says(finished):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import roodso
-from roodso.cli import demo, doctor, init, inspect_
+from roodso.cli import demo, doctor, init, inspect_, reproduce
 from roodso.cli.commands import command, epilog
 from roodso.cli.compare import compare_app
 from roodso.cli.decide import decide_app, evaluate_app
@@ -57,3 +57,4 @@ command(
 )(init.init)
 command(app, "demo", demo.SETTINGS, examples=["roodso demo --store 2"])(demo.demo)
 command(app, "doctor", doctor.SETTINGS, examples=["roodso doctor"])(doctor.doctor)
+reproduce.register(app)

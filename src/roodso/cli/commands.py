@@ -19,7 +19,7 @@ from roodso.cli.settings import SECTIONS, Setting
 from roodso.exceptions import SolverError
 from roodso.planner.errors import PlannerError
 
-__all__ = ["EXIT_CODES", "command", "command_line", "epilog"]
+__all__ = ["EXIT_CODES", "command", "command_line", "epilog", "guarded"]
 
 #: What the exit code says.
 EXIT_CODES = {
@@ -79,7 +79,7 @@ def command(
 
     def register(run: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
         def invoke(**given: Any) -> None:
-            _guarded(run, given)
+            guarded(run, given)
 
         parameters = [_parameter(setting) for setting in settings]
         invoke.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -171,7 +171,7 @@ def help_text(setting: Setting) -> str:
     return text
 
 
-def _guarded(run: Callable[[dict[str, Any]], None], given: dict[str, Any]) -> None:
+def guarded(run: Callable[[dict[str, Any]], None], given: dict[str, Any]) -> None:
     """Run a command; whatever goes wrong ends in a message and a code."""
     try:
         run(given)

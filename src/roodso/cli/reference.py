@@ -150,6 +150,12 @@ def _command(path: str, found: Any) -> str:
         if parameter.param_type_name == "option" and not _known(parameter.opts[0])
     ]
     own = [line for line in own if "--help" not in line]
+    arguments = [
+        f"- `{parameter.metavar}`: {parameter.help}"
+        for parameter in found.params
+        if parameter.param_type_name == "argument" and parameter.name != "file"
+    ]
+    own = [*arguments, *own]
     if own:
         lines += [*own, ""]
     return "\n".join(lines)

@@ -12,7 +12,13 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -103,9 +109,14 @@ class Screen:
         _print(self.err, Text.assemble((mark, style), _lines(text)))
 
     @contextmanager
-    def progress(self, task: str) -> Iterator[ProgressCallback]:
-        """A bar on the standard error where that is a terminal; yields the library's callback."""
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    def progress(self, task: str, *, left: bool = False) -> Iterator[ProgressCallback]:
+        """A bar on the standard error where that is a terminal; yields the library's callback.
+
+        With ``left``, the time that is left stands beside the time gone by.
+        """
+        columns = [TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
+        if left:
+            columns += [TextColumn("left:"), TimeRemainingColumn()]
         shown = self.err.is_terminal and not self.quiet
         with Progress(*columns, console=self.err, transient=True, disable=not shown) as bar:
             number = bar.add_task(task, total=None)

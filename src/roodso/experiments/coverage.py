@@ -13,17 +13,13 @@ Fresh sources of one repetition share the sources and so are not independent tri
 those of Korn and Graubard: Clopper and Pearson's with the number of independent trials that have
 the variance observed between repetitions.
 
-Run as ``python -m roodso.experiments.coverage``; ``--help`` says the rest.
+Run as ``roodso reproduce coverage``.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +41,16 @@ from roodso.losses import Newsvendor
 from roodso.methods import RooDSO
 from roodso.sets import ConformalBall, SupportMeasureBall, UncertaintySet
 
-__all__ = ["QUICK", "Settings", "how", "main", "repetitions_at", "run", "summarize"]
+__all__ = [
+    "QUICK",
+    "Settings",
+    "how",
+    "repetitions_at",
+    "reproduce",
+    "run",
+    "summarize",
+    "write_page",
+]
 
 GENERATORS = {
     "paper": make_newsvendor_sources,
@@ -283,41 +288,52 @@ def summarize(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The command; see ``--help``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m roodso.experiments.coverage",
-        description="Coverage of learned sets, and of the worst case as a bound on true costs.",
-    )
-    parser.add_argument("--quick", action="store_true", help="a small form that takes seconds")
-    parser.add_argument(
-        "--repetitions", type=int, help="for M up to 20 (default: 80, or 4 with --quick)"
-    )
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="folder of the results, and of finished repetitions, which are not made again "
-        "(default: results/coverage, or results/coverage-quick)",
-    )
-    parser.add_argument(
-        "--docs", type=Path, help="folder of the page and its images (default: that of --out)"
-    )
-    given = parser.parse_args(arguments)
-    if find_spec("matplotlib") is None:
-        parser.error("the pictures need matplotlib: pip install 'roodso[plot]'")
-    settings = QUICK if given.quick else Settings()
-    folder = given.out or Path("results") / ("coverage-quick" if given.quick else "coverage")
-    repetitions = given.repetitions if given.repetitions is not None else 4 if given.quick else 80
-    runs = run(settings, folder, repetitions=repetitions, n_jobs=given.jobs, progress=_tell)
+def reproduce(
+    folder: str | Path,
+    *,
+    quick: bool = False,
+    repetitions: int | None = None,
+    n_jobs: int = 1,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Run the study, or what is left of it, and write its runs, summary, page and pictures.
+
+    Parameters
+    ----------
+    folder : str or Path
+    quick : bool, default=False
+        The small form that takes seconds.
+    repetitions : int, optional
+        For M up to 20; by default 80, or 4 where quick.
+    n_jobs : int, default=1
+        Processes. It changes no result.
+    resume : bool, default=False
+        Whether runs that are there already are taken, and only what is missing is made.
+    progress : callable, optional
+    """
+    folder = Path(folder)
+    settings = QUICK if quick else Settings()
+    if (folder / "runs.csv").exists() and not resume:
+        raise ValueError(
+            f"{folder / 'runs.csv'} exists: resume to take its runs and make what is missing, or "
+            "choose another folder"
+        )
+    if repetitions is None:
+        repetitions = 4 if quick else 80
+    runs = run(settings, folder, repetitions=repetitions, n_jobs=n_jobs, progress=progress)
     written = folder / "summary.csv"
     write_atomically(written, summarize(runs).to_csv(index=False, float_format="%.5g"))
-    summary = pd.read_csv(written)  # so that the page can be made again from the file
-    target = given.docs or folder
-    write_atomically(target / "coverage.md", page(summary, how(summary, settings)))
-    (target / "images").mkdir(exist_ok=True)
+    # From the file, so that the page can be made again from it.
+    write_page(pd.read_csv(written), settings, folder)
+
+
+def write_page(summary: pd.DataFrame, settings: Settings, folder: Path) -> None:
+    """Write ``coverage.md``, with its pictures beside it in ``images``."""
+    write_atomically(folder / "coverage.md", page(summary, how(summary, settings)))
+    (folder / "images").mkdir(exist_ok=True)
     for measure in MEASURES:
-        plot(summary, measure).savefig(target / "images" / f"coverage-{measure}.png", dpi=80)
+        plot(summary, measure).savefig(folder / "images" / f"coverage-{measure}.png", dpi=80)
 
 
 def how(summary: pd.DataFrame, settings: Settings) -> str:
@@ -336,13 +352,3 @@ def how(summary: pd.DataFrame, settings: Settings) -> str:
         f"{settings.n_cost} in costs. Brackets are 95% intervals that allow for the fresh sources "
         "of a repetition sharing their sets (Korn and Graubard)."
     )
-
-
-def _tell(stage: str, fraction: float | None, details: dict[str, Any]) -> None:
-    sys.stderr.write(f"\r{details['done']} of {details['of']} {stage}")
-    if fraction == 1.0:
-        sys.stderr.write("\n")
-
-
-if __name__ == "__main__":
-    main()

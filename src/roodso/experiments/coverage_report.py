@@ -18,8 +18,8 @@ MEASURES = {
 
 
 _NOTE = (
-    "This page is written by `python -m roodso.experiments.coverage --docs docs`; its figures are "
-    "those of the last full run."
+    "This page is made by `python -m roodso.experiments.page docs` from `results/coverage`, which "
+    "`roodso reproduce coverage` writes; its figures are those of the last full run."
 )
 _ON_COSTS = (
     "- **The worst case as a bound on the true expected cost is promised by none**: a continuous "

@@ -60,6 +60,7 @@ def perform(
     *,
     order: list[str],
     n_jobs: int = 1,
+    digits: int = 12,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Do the tasks, and write the rows after each of them.
@@ -77,6 +78,8 @@ def perform(
         Columns to sort the rows by, so that the file does not depend on who finished first.
     n_jobs : int, default=1
         Processes.
+    digits : int, default=12
+        Of each number. Up to 15, reading and writing again returns every one.
     progress : callable, optional
 
     Returns
@@ -88,8 +91,7 @@ def perform(
     for count, new in enumerate(_in_any_order(work, tasks, n_jobs), start=1):
         rows = pd.concat([rows, pd.DataFrame(new)]) if len(rows) else pd.DataFrame(new)
         rows = rows.sort_values(order, kind="stable", ignore_index=True)
-        # Of 12 digits, reading and writing again returns every one.
-        write_atomically(path, rows.to_csv(index=False, float_format="%.12g"))
+        write_atomically(path, rows.to_csv(index=False, float_format=f"%.{digits}g"))
         if progress is not None:
             progress("tasks", count / len(tasks), {"done": count, "of": len(tasks)})
     return pd.read_csv(path)

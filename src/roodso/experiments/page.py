@@ -1,0 +1,116 @@
+"""The documentation's pages on experiments, made from the committed results.
+
+``python -m roodso.experiments.page docs`` writes them with their pictures from the folder
+``results``, and the bakery's table in the README; a test refuses pages that differ. Nothing on them
+is typed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from roodso.experiments import coverage
+from roodso.experiments.bakery import Bakery
+from roodso.experiments.catalogue import STUDIES
+from roodso.experiments.measures import table
+from roodso.experiments.runs import write_atomically
+from roodso.experiments.study import Study
+
+__all__ = ["reproduction", "with_bakery", "write_pages"]
+
+#: Between these the README has what `with_bakery` writes.
+_MARKS = ("<!-- bakery: made by roodso.experiments.page -->", "<!-- bakery: end -->")
+
+_HEAD = """\
+# The paper's experiments, reproduced
+
+What the paper claims of RooD-SO against its rivals, run again with everything stated, beside real
+demand and heavy tails that the paper does not have. This page is made by `python -m
+roodso.experiments.page docs` from the rows under `results/`; every figure can be traced to rows of
+`results/<study>/rows.csv` (with seed, version and commit; settings beside them in `rows.json`), and
+`summary.csv` there has every measure with its interval and its difference to RooD-SO.
+
+```
+roodso reproduce table1               # or another study's name, or: all
+roodso reproduce coffee --data DIR    # a folder with tables that may not be passed on
+roodso reproduce table1 --resume      # go on where it stopped
+```
+
+`--quick` runs a small form in seconds. Its numbers mean nothing and are never mixed with full ones.
+
+**How verdicts come about.** Methods are compared pairwise on the same draws. A comparison is
+*clear* where the whole 95% interval of the paired difference lies on one side of 0. A claim "A
+costs less than B" *holds* on a group of comparisons where more than half are clearly for it and
+none is clearly against it, *mostly* where some are; it *does not hold here* where more than half
+are clearly against it, and is *undecided here* otherwise. The mean over unseen distributions is one
+group; the tail measures (90% quantile over distributions, worst distribution, largest 95% quantile,
+largest CVaR) are the other.
+
+Whether the learned sets hold the next source is [another page](coverage.md).
+"""
+
+
+def finished(results: Path) -> dict[str, tuple[Study, pd.DataFrame]]:
+    """Studies whose rows are there."""
+    found = {}
+    for name, make in STUDIES.items():
+        path = results / name / "rows.csv"
+        if path.exists():
+            found[name] = (make(), pd.read_csv(path))
+    return found
+
+
+def reproduction(results: Path) -> str:
+    """The page on all studies."""
+    parts = [_HEAD]
+    for name, (study, rows) in finished(results).items():
+        parts.append(study.page(rows, f"images/reproduction-{name}.png"))
+        parts.append(_made(name, rows))
+    return "\n".join(parts)
+
+
+def _made(name: str, rows: pd.DataFrame) -> str:
+    """Which program made the rows."""
+    commits = ", ".join(f"`{commit}`" for commit in dict.fromkeys(rows["commit"].dropna()))
+    versions = ", ".join(dict.fromkeys(str(version) for version in rows["version"]))
+    return (
+        f"*{len(rows)} rows in `results/{name}/rows.csv`, version {versions}, commit {commits}.*\n"
+    )
+
+
+def with_bakery(readme: str, results: Path) -> str:
+    """The README with the bakery's table as the results have it."""
+    before, rest = readme.split(_MARKS[0])
+    behind = rest.split(_MARKS[1])[1]
+    rows = pd.read_csv(results / "bakery" / "rows.csv")
+    study = Bakery()
+    summary = study.summarize(rows)
+    here = summary[summary["study"] == f"{study.name}: {study.labels()[0]}"]
+    wide = here.pivot_table(index="method", columns="measure", values="value")
+    shown = {"mean": "mean", "quantile 90": "90% quantile over stores", "worst": "worst store"}
+    cells = [
+        [name, *(f"{wide.loc[name, measure]:.0f}" for measure in shown)]
+        for name in dict.fromkeys(here["method"])
+    ]
+    lines = [_MARKS[0], *table(cells, ["method", *shown.values()]), _MARKS[1]]
+    return before + "\n".join(lines) + behind
+
+
+def write_pages(docs: Path, results: Path) -> None:
+    """Write the pages and their pictures."""
+    for name, (study, rows) in finished(results).items():
+        study.plot(rows).savefig(docs / "images" / f"reproduction-{name}.png", dpi=80)
+    write_atomically(docs / "reproduction.md", reproduction(results))
+    readme = docs.parent / "README.md"
+    if (results / "bakery" / "rows.csv").exists() and readme.exists():
+        write_atomically(readme, with_bakery(readme.read_text(encoding="utf-8"), results))
+    summary = results / "coverage" / "summary.csv"
+    if summary.exists():
+        coverage.write_page(pd.read_csv(summary), coverage.Settings(), docs)
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "results"))
