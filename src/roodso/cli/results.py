@@ -213,6 +213,14 @@ class Result:
         if outside:
             text += f"; outside: {listed([self._called(name) for name in outside])}"
         screen.say("\n" + text + ".")
+        if getattr(self.model, "set_learner_", None) is not None:
+            self._calibration(screen)
+
+    def _calibration(self, screen: Screen) -> None:
+        """What a calibrated set promises of the new source."""
+        learner: Any = self.model.set_learner_
+        if getattr(learner, "promise_", 0.0) > 0.0:
+            screen.say(" ".join(learner.statement().split()))
 
     def as_dict(self, notes: Sequence[Note]) -> dict[str, Any]:
         """Everything for machines; see docs/cli.md for the keys."""
@@ -230,11 +238,7 @@ class Result:
             },
             "method": {
                 "name": self.task.method,
-                "parameters": {
-                    key: value
-                    for key, value in self.model.get_params(deep=False).items()
-                    if isinstance(value, (bool, int, float, str, type(None)))
-                },
+                "parameters": self._parameters(),
             },
             "worst_world": [
                 {
@@ -278,6 +282,15 @@ class Result:
                 "worst_case": _bounds(self.pooled_worst),
             }
         return result
+
+    def _parameters(self) -> dict[str, Any]:
+        """Those of the method; where a set replaces its own, the set's go before them."""
+        parameters = self.model.get_params(deep=False)
+        learner = parameters.get("uncertainty_set")
+        if learner is not None:
+            parameters |= learner.get_params()
+        plain = (bool, int, float, str, type(None))
+        return {key: value for key, value in parameters.items() if isinstance(value, plain)}
 
     def as_csv(self) -> str:
         """The decision as a table of two columns."""
