@@ -391,6 +391,9 @@ def test_its_slider_moves_the_thickness(thick):
         assert amount == pytest.approx(abs(model.objective_), abs=0.0051)
     assert bounds == sorted(bounds)
     assert stops[3]["amounts"] == [f"{a:,.2f}" for a in thick["model"].decision_]
+    text = Page(build_report(**thick)).text
+    assert "This page decides with thickness = 0.1." in text
+    assert "uncertainty_set__" not in text[: text.index("Settings and versions")]
 
 
 @pytest.mark.parametrize(

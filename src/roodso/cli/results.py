@@ -224,8 +224,7 @@ class Result:
 
     def as_dict(self, notes: Sequence[Note]) -> dict[str, Any]:
         """Everything for machines; see docs/cli.md for the keys."""
-        data, places = self.task.data, source_places(getattr(self.model, "set_learner_", None))
-        worst = self.worst.worst_case(minimum=1e-9)
+        data = self.task.data
         result: dict[str, Any] = {
             "schema": "roodso.evaluation/1" if self.evaluated else "roodso.decision/1",
             "version": roodso.__version__,
@@ -240,22 +239,8 @@ class Result:
                 "name": self.task.method,
                 "parameters": self._parameters(),
             },
-            "worst_world": [
-                {
-                    "weight": float(weight),
-                    "source": None if source is None else str(source),
-                    "amounts": _by_name(self.items, point),
-                }
-                for weight, source, *point in worst.itertuples(index=False)
-            ],
-            "sources": [
-                {
-                    "name": name,
-                    "rows": int(size),
-                    "place": None if places is None else places[name],
-                }
-                for name, size in zip(data.labels, data.sizes, strict=True)
-            ],
+            "worst_world": self._points(),
+            "sources": self._places(),
             "notes": [{"level": note.level, "text": note.text} for note in notes],
             "settings": {
                 key: value
@@ -282,6 +267,30 @@ class Result:
                 "worst_case": _bounds(self.pooled_worst),
             }
         return result
+
+    def _points(self) -> list[dict[str, Any]]:
+        """The worst case point by point."""
+        table = self.worst.worst_case(minimum=1e-9)
+        return [
+            {
+                "weight": float(weight),
+                "source": None if source is None else str(source),
+                "amounts": _by_name(self.items, point),
+            }
+            for weight, source, *point in table.itertuples(index=False)
+        ]
+
+    def _places(self) -> list[dict[str, Any]]:
+        """The sources, and where they lie."""
+        data, places = self.task.data, source_places(getattr(self.model, "set_learner_", None))
+        return [
+            {
+                "name": name,
+                "rows": int(size),
+                "place": None if places is None else places[name],
+            }
+            for name, size in zip(data.labels, data.sizes, strict=True)
+        ]
 
     def _parameters(self) -> dict[str, Any]:
         """Those of the method; where a set replaces its own, the set's go before them."""
