@@ -404,6 +404,10 @@ def test_a_quick_race_with_what_is_installed(tmp_path, capsys):
     capsys.readouterr()
     race.main(arguments)
     assert "0 contests to run" in capsys.readouterr().out
+    text = (out / "race.md").read_text()
+    (out / "race.md").unlink()
+    race.main([*arguments, "--redraw"])
+    assert (out / "race.md").read_text() == text
 
 
 def test_the_low_rank_script_agrees_with_the_certified_value(tmp_path):
