@@ -13,7 +13,7 @@ ranks are. *Replications* draw support points afresh on the same data.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -96,6 +96,12 @@ class Coffee(HeldOut):
     def labels(self) -> list[str]:
         """See `HeldOut`."""
         return list(_CASES)[: 1 if self.quick else None]
+
+    def described(self, label: str) -> dict[str, Any]:
+        """See `HeldOut`."""
+        costs, rule = _CASES[label]
+        table, days = _WEEKS[rule]
+        return {"loss": _LOSSES[costs].to_dict(), "table": table, "least_days": days}
 
     def cases(self) -> dict[str, Case]:
         """See `HeldOut`. Where a week rule's table is missing, so is the case."""
