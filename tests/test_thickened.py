@@ -23,6 +23,7 @@ from reference.checker import check
 from roodso import SAA, ConvexHullDRO, RooDSO
 from roodso.datasets import make_newsvendor_sources
 from roodso.exceptions import SampleSizeWarning
+from roodso.kernels import RBF
 from roodso.losses import CVaRPortfolio, Newsvendor
 from roodso.model_selection import compare, paper_grid, select
 from roodso.sets import FixedBall, SupportMeasureBall, ThickenedHull
@@ -289,8 +290,14 @@ def test_the_sampling_error_enlarges_every_score():
 
 
 def test_a_target_of_another_size_is_warned_of():
-    with pytest.warns(SampleSizeWarning, match="target_size=2 is far"):
-        ThickenedHull("leave-one-out", nu=0.3, bandwidth=1.0, target_size=2).fit(SHOPS)
+    """With what share would lie in the set: a sample has all its variance as squared distance."""
+    tables = [np.random.default_rng(i).normal(0, 1, (400, 1)) for i in range(9)]
+    learner = ThickenedHull("leave-one-out", nu=0.3, bandwidth=1.0)
+    with pytest.warns(SampleSizeWarning, match="target_size=2 is far .* roughly 0% of them"):
+        clone(learner).set_params(target_size=2).fit(tables)
+    # A larger target only comes nearer, and its distance is not below 0.
+    with pytest.warns(SampleSizeWarning, match="roughly 100% of them"):
+        clone(learner).set_params(target_size=100_000).fit(tables)
 
 
 def coverage(thickness, nu, repetitions, *, learned_size=8, fresh_size=8, tail=None):
@@ -386,6 +393,10 @@ def test_the_default_grid_is_that_of_the_set():
     model = RooDSO(LOSS, uncertainty_set=ThickenedHull())
     grid = paper_grid(model, 7)
     assert set(grid) == {"uncertainty_set__thickness", "uncertainty_set__tail"}
+    assert grid["uncertainty_set__thickness"] == [0.0, 0.05, 0.1, 0.2, 0.3]
+    wide = RooDSO(LOSS, uncertainty_set=ThickenedHull(kernel=RBF(1.0) + RBF(2.0)))  # C = 2
+    thickest = max(paper_grid(wide, 7)["uncertainty_set__thickness"])
+    assert thickest == pytest.approx(0.3 * math.sqrt(2))
     calibrated = RooDSO(LOSS, uncertainty_set=ThickenedHull("leave-one-out", cap=0.5))
     assert paper_grid(calibrated, 7) == {}
     conformal = RooDSO(LOSS, uncertainty_set=roodso.sets.ConformalBall(bandwidth=1.0))

@@ -152,7 +152,7 @@ class SupportMeasureBall(BallLearner):
         self.support_measures_ = alpha > _ALPHA_TOLERANCE * min(bound, 1.0)
         self.exterior_ = alpha >= (1 - _ALPHA_TOLERANCE) * bound
         self.boundary_ = self.support_measures_ & ~self.exterior_
-        return self._keep(learned, np.sqrt(squared))
+        return self._keep_ball(learned, np.sqrt(squared))
 
 
 def squared_distances_to_center(gram: Array, alpha: Array) -> Array:

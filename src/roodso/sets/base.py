@@ -27,8 +27,6 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
     Attributes
     ----------
     radius_ : float
-    distances_ : ndarray of shape (M,)
-        Distance of each source to the set's centre, or to the nearest mixture it allows.
     labels_ : tuple of length M
         Names of the sources.
     uncertainty_set_ : UncertaintySet
@@ -46,7 +44,6 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
 
     # All that fitting sets: what a portable file keeps.
     uncertainty_set_: UncertaintySet
-    distances_: Array
     radius_: float
     offset_: float
     labels_: tuple[Hashable, ...]
@@ -116,10 +113,9 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
         """Values of the set's parameters to search where the user names none; perhaps none."""
         return {}
 
-    def _keep(self, learned: UncertaintySet, distances: Array) -> UncertaintySet:
+    def _keep(self, learned: UncertaintySet) -> UncertaintySet:
         """Set the results that all learners have."""
         self.uncertainty_set_ = learned
-        self.distances_ = distances
         self.radius_ = learned.radius
         self.offset_ = -self.radius_
         self.labels_ = learned.labels
@@ -161,7 +157,11 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
     def fit_predict(self, X: Any, y: None = None, groups: Any = None) -> IntArray:
         """Fit, and say of each source whether it lies in the set (1) or not (-1)."""
         self.fit(X, groups=groups)
-        return np.where(self.uncertainty_set_.admits(self.distances_**2), 1, -1)
+        return np.where(self.uncertainty_set_.admits(self._source_distances() ** 2), 1, -1)
+
+    @abstractmethod
+    def _source_distances(self) -> Array:
+        """Distance of each source to the centre, or to the nearest mixture."""
 
     def _squared_distances(self, X: Any, name: str) -> Array:
         check_is_fitted(self, "uncertainty_set_")
@@ -176,13 +176,20 @@ class BallLearner(SetLearner):
     ----------
     weights_ : ndarray of shape (M,)
         alpha, by source in order of first appearance.
+    distances_ : ndarray of shape (M,)
+        Distance of each source to the centre.
     """
 
     weights_: Array
+    distances_: Array
 
-    def _keep(self, learned: UncertaintySet, distances: Array) -> UncertaintySet:
-        self.weights_ = learned.weights
-        return super()._keep(learned, distances)
+    def _source_distances(self) -> Array:
+        return self.distances_
+
+    def _keep_ball(self, learned: UncertaintySet, distances: Array) -> UncertaintySet:
+        """Set the results that all balls have."""
+        self.weights_, self.distances_ = learned.weights, distances
+        return self._keep(learned)
 
 
 def _is_one_table(X: Any) -> bool:

@@ -197,7 +197,7 @@ class ConformalBall(CalibratedLearner, BallLearner):
         self.scores_ = found.scores
         self.promise_ = found.promise(beaten + 1 if self.method == "split" else 2 * beaten + 1)
         self._warn_of_target_size(learned, squared[calibration])
-        return self._keep(learned, np.sqrt(squared))
+        return self._keep_ball(learned, np.sqrt(squared))
 
     def _scores(self, gram: Array, center_gram: Array, training: BoolArray) -> tuple[Array, Array]:
         """Weights of the centre, and the score of each calibration source."""

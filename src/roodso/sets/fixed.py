@@ -127,7 +127,9 @@ class FixedBall(BallLearner):
             sources,
             embedding.gram,
         )
-        return self._keep(learned, np.sqrt(squared_distances_to_center(embedding.gram, weights)))
+        return self._keep_ball(
+            learned, np.sqrt(squared_distances_to_center(embedding.gram, weights))
+        )
 
     def _shares(self, sources: Sources) -> Array:
         if isinstance(self.weights, str):

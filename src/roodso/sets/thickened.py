@@ -40,6 +40,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array, BoolArray, IntArray
 from roodso._validation import check_real
@@ -210,9 +211,17 @@ class ThickenedHull(CalibratedLearner):
         self.calibration_, self.scores_, self.promise_ = calibration, scores, promise
         if len(scores):
             self._warn_of_target_size(learned, raw**2)
-        everyone = np.arange(sources.n_sources)
-        squared = squared_distances_to_hull(gram, everyone, np.flatnonzero(anchors), cap)
-        return self._keep(learned, np.sqrt(squared))
+        return self._keep(learned)
+
+    @property
+    def distances_(self) -> Array:
+        """Distance of each source to the nearest mixture allowed; a small QP for each."""
+        check_is_fitted(self, "uncertainty_set_")
+        gram, anchors = self.uncertainty_set_.gram, np.flatnonzero(self.anchors_)
+        return np.sqrt(squared_distances_to_hull(gram, np.arange(len(gram)), anchors, self.cap_))
+
+    def _source_distances(self) -> Array:
+        return self.distances_
 
     def _proved(self, sizes: IntArray) -> list[str]:
         if self._method != "given":
