@@ -13,11 +13,13 @@ Nothing here decides a test.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -43,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     add("--docs", type=Path, help="folder of the documentation, whose race.md is written too")
     add("--environments", type=Path, default=ROOT / ".venv" / "race", help="of the peers")
     add("--fresh", action="store_true", help="forget the rows that are there")
+    add("--redraw", action="store_true", help="run nothing: page and picture from the rows")
     add("--time-limit", type=float, default=Limits.seconds, help="seconds of one process")
     add("--memory-limit", type=float, default=Limits.memory_mb, help="MB of one process")
     return described
@@ -64,17 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tuple(chosen.only or EVENTS), chosen.quick, chosen.installed, chosen.environments, limits
     )
     started = time.perf_counter()
-    try:
-        rows = run(race, out, lambda text: print(text, flush=True))
-    except ValueError as error:
-        sys.exit(f"{error} (or start with --fresh)")
-    report(rows, race, out, chosen.docs)
+    if chosen.redraw:
+        rows, settings = pd.read_csv(out / "rows.csv"), json.loads((out / "rows.json").read_text())
+    else:
+        try:
+            rows = run(race, out, lambda text: print(text, flush=True))
+        except ValueError as error:
+            sys.exit(f"{error} (or start with --fresh)")
+        settings = race.settings()
+    report(rows, settings, out, chosen.docs)
     print(f"{time.perf_counter() - started:.0f} s; {out / 'race.md'}")
 
 
-def report(rows: pd.DataFrame, race: Race, out: Path, docs: Path | None) -> None:
+def report(rows: pd.DataFrame, settings: dict[str, Any], out: Path, docs: Path | None) -> None:
     """Write the page and the picture from the rows."""
-    text = page(rows, race.settings())
+    text = page(rows, settings)
     write_atomically(out / "race.md", text)
     draw(rows, out / "images" / "race.png")
     if docs is not None:

@@ -19,7 +19,7 @@ from roodso import sets
 from roodso.datasets import make_newsvendor_sources
 from roodso.embedding import Embedding
 from roodso.kernels import RBF, Laplace, Matern52
-from roodso.sets import SupportMeasureBall
+from roodso.sets import SupportMeasureBall, quadratic
 from roodso.sets.ball import solve_dual, squared_distances_to_center, squared_radius
 from roodso.sources import Sources
 
@@ -765,3 +765,36 @@ def test_methods_that_call_their_argument_x_say_so():
 
 def test_the_learner_is_exported():
     assert sets.SupportMeasureBall is SupportMeasureBall
+
+
+# Many sources -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_sources", [51, 180])
+@pytest.mark.parametrize("kind", ["linear", "grid", "rbf", "wide", "narrow"])
+@pytest.mark.parametrize("nu", [0.001, 0.2, 0.55, 1.0])
+def test_many_sources_are_at_their_optimum(n_sources, kind, nu):
+    """Nothing can be moved to where it is worth more, which is what an optimum is."""
+    rng = np.random.default_rng(n_sources)
+    points = rng.normal(size=(n_sources, 2))
+    if kind == "grid":  # duplicates and ties
+        points = rng.integers(-2, 3, (n_sources, 2)).astype(float)
+    width = {"rbf": 2.0, "wide": 2e4, "narrow": 2e-2}.get(kind)
+    squared = ((points[:, None] - points) ** 2).sum(axis=2)
+    gram = points @ points.T if width is None else np.exp(-squared / width)
+    alpha, cap = solve_dual(gram, nu), min(1.0, 1.0 / (n_sources * nu))
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (alpha >= 0).all()
+    assert (alpha <= cap * (1 + 1e-12)).all()
+    worth = np.diag(gram) - 2 * gram @ alpha
+    could_grow, could_shrink = worth[alpha < cap], worth[alpha > 0]
+    if len(could_grow):
+        assert could_grow.max() - could_shrink.min() <= 1e-11 * size(gram)
+
+
+def test_the_exchange_of_pairs_and_the_interior_point_method_agree(monkeypatch):
+    points = np.random.default_rng(0).normal(size=(120, 3))
+    gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / 2.0)
+    by_pairs = solve_dual(gram, 0.2)
+    monkeypatch.setattr(quadratic, "_STEPS", 0)  # pairs give up at once
+    np.testing.assert_allclose(solve_dual(gram, 0.2), by_pairs, atol=1e-9)

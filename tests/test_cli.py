@@ -180,6 +180,7 @@ def test_other_methods_can_decide(folder, method):
     assert ("At worst: a profit of at least" in out) == robust
     assert ("Expected: a profit of" in out) == (not robust)
     assert ("The world that is feared" in out) == robust
+    assert ("Proved: the set contains" in out) == (method == "conformal")
     assert ("nearest_mixture" in found) == (method in ("conformal", "thick"))
 
 
@@ -255,6 +256,8 @@ def test_auto_chooses_thickness_and_tail(folder):
     table, groups = frame[["loaves", "rolls"]], frame["shop"]
     learner = ThickenedHull(scale=True, random_state=0)
     best = select(RooDSO(LOSS, uncertainty_set=learner, random_state=0), None, table, groups)
+    chosen = json.loads((folder / "d.json").read_text())["method"]["parameters"]
+    assert chosen["thickness"] == best.best_params_["uncertainty_set__thickness"]
     tail = best.best_params_["uncertainty_set__tail"]
     assert found.group(1) == ("none" if tail is None else f"{tail:g}")
     assert found.group(2) == f"{best.best_params_['uncertainty_set__thickness']:g}"
@@ -840,6 +843,12 @@ def test_a_cell_that_holds_markup_shows_as_text(folder):
     for name in names:
         assert visible(name) in seen
     assert "\x1b" not in seen
+    run("decide", "newsvendor", "markup.csv", *flags, "--target-note", "<b>x", "--report", "m.html")
+    page = (folder / "m.html").read_text()
+    assert "&lt;script&gt;" in page
+    assert page.count("<script") == 2  # the slider's data, and the page's own
+    assert "<b>" not in page
+    assert "\x1b" not in page
     told = run("decide", "newsvendor", "markup.csv", "--source", "[bold]x", *MONEY, code=4)
     assert "\x1b" not in told.output
 

@@ -208,13 +208,18 @@ def test_larger_sizes_are_not_tried_after_a_limit(staged, status):
 
 
 def test_an_error_at_one_size_does_not_end_a_contestant(staged):
+    words = "SolverError: at this size\n  see file:///some/where/deep/log.txt, " + 200 * "o "
+
     def answer(event, size, script, options):
         if size == 100:
-            return {"status": "error", "detail": "SolverError: at this size"}
+            return {"status": "error", "detail": words}
         return solved(event, size, script, options)
 
     rows, _ = staged(answer)
     assert set(rows.loc[rows["size"] == 500, "status"]) == {"solved"}
+    (said,) = set(rows.loc[rows["size"] == 100, "detail"])
+    assert said.startswith("SolverError: at this size see log.txt, o o")
+    assert len(said) == 250
 
 
 def test_a_race_that_was_stopped_goes_on_where_it_was(staged):
@@ -404,6 +409,10 @@ def test_a_quick_race_with_what_is_installed(tmp_path, capsys):
     capsys.readouterr()
     race.main(arguments)
     assert "0 contests to run" in capsys.readouterr().out
+    text = (out / "race.md").read_text()
+    (out / "race.md").unlink()
+    race.main([*arguments, "--redraw"])
+    assert (out / "race.md").read_text() == text
 
 
 def test_the_low_rank_script_agrees_with_the_certified_value(tmp_path):

@@ -300,6 +300,36 @@ def test_a_decision_of_the_users_own_is_certified_anew():
     assert "this one gives up at most" in text
 
 
+def test_what_the_caller_knows_is_on_the_page():
+    model, shops = BALL.fit(list(small().values())), list(small().values())
+    page = Page(
+        build_report(
+            model,
+            shops,
+            decision=[2.0, 1.0],
+            decision_note="in packs of 1",
+            remarks=["3 rows were left out.", "Prices are made up."],
+            command="roodso decide newsvendor 'my sales.csv'",
+            source="shop",
+            nus=[0.4, 0.8],
+        )
+    )
+    decision = page.text[page.text.index("The order") :]
+    assert "In packs of 1" in decision[: decision.index("What to know of the data")]
+    remarks = decision[decision.index("What to know of the data") :]
+    assert "3 rows were left out. Prices are made up." in remarks
+    assert "From the terminal roodso decide newsvendor 'my sales.csv' In Python" in remarks
+    assert "without rounding; the one at the top of the page is another" in remarks
+    # Sources that are mere numbers carry the name of their column.
+    assert re.search(r"most like \d+% of shop \d", remarks)
+    assert "shop 0 12 0." in remarks
+
+
+def test_remarks_are_several_texts():
+    with pytest.raises(TypeError, match="remarks must be a sequence of str"):
+        build_report(BALL.fit(small()), small(), remarks="one text")
+
+
 def test_a_loose_certificate_is_said_to_be_loose():
     model = RooDSO(LOSS, nu=0.2, n_support=200, max_iter=1, max_rows=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="stopped"):
@@ -361,6 +391,9 @@ def test_its_slider_moves_the_thickness(thick):
         assert amount == pytest.approx(abs(model.objective_), abs=0.0051)
     assert bounds == sorted(bounds)
     assert stops[3]["amounts"] == [f"{a:,.2f}" for a in thick["model"].decision_]
+    text = Page(build_report(**thick)).text
+    assert "This page decides with thickness = 0.1." in text
+    assert "uncertainty_set__" not in text[: text.index("Settings and versions")]
 
 
 @pytest.mark.parametrize(

@@ -201,12 +201,17 @@ def test_printing_opens_what_is_folded(browser, bakery):
     assert browser.run("return document.querySelectorAll('details[open]').length") == 0
     browser.run("dispatchEvent(new Event('beforeprint'))")
     assert browser.run("return document.querySelectorAll('details:not([open])').length") == 0
-    browser.protocol("Emulation.setEmulatedMedia", media="print")
-    hidden = browser.run(
-        "return getComputedStyle(document.querySelector('#price-control')).display"
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    browser.protocol("Emulation.setEmulatedMedia", media="print", features=[dark])
+    hidden, paper = browser.run(
+        """
+        return [getComputedStyle(document.querySelector('#price-control')).display,
+                getComputedStyle(document.body).backgroundColor];
+        """
     )
     browser.protocol("Emulation.setEmulatedMedia", media="")
     assert hidden == "none"
+    assert paper == "rgb(255, 255, 255)"  # paper is white, whatever the screen is
 
 
 def test_tables_and_slider_are_reached_by_keyboard(browser, bakery):

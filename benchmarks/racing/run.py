@@ -9,6 +9,7 @@ started again at larger sizes of the event: its rows say so, and why.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ COLUMNS = [
 _FINAL = ("time limit", "memory limit", "crashed", "not installed", "other problem", "not run")
 #: What a result must leave in its row, or its values would be judged by nobody.
 _ABSENT = {"value": np.nan, "lower": np.nan, "note": ""}
+
+_LONGEST = 250
 
 Say = Callable[[str], None]
 
@@ -96,6 +99,12 @@ def run(race: Race, out: Path, say: Say) -> pd.DataFrame:
         return perform(path, done, tasks, referee.row, order=["event", "size", "contestant"])
 
 
+def _one_line(words: str) -> str:
+    """What a contestant said, fit for a list: without line breaks and folders, not too long."""
+    short = " ".join(re.sub(r"(?:[a-z]+:)?(?:/+[^\s/]+)+/", "", words).split())
+    return short if len(short) <= _LONGEST else short[: _LONGEST - 3] + "..."
+
+
 class _Referee:
     """Starts contestants, and keeps what they have in common."""
 
@@ -119,7 +128,8 @@ class _Referee:
         row = {"event": event.name, "contestant": contestant.name, "size": size, **result, **answer}
         row |= {"versions": packages, "load": load}
         self._remember(event.name, contestant.name, size, row["status"])
-        took = f"{row['seconds']:.4g} s" if row["status"] == "solved" else row.get("detail", "")
+        row["detail"] = _one_line(row.get("detail", ""))
+        took = f"{row['seconds']:.4g} s" if row["status"] == "solved" else row["detail"]
         self.say(f"{event.name:10} {size:7d}  {contestant.name:38} {row['status']}: {took}")
         return [{name: row.get(name) for name in COLUMNS}]
 

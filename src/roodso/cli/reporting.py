@@ -94,24 +94,27 @@ def full_report(
     others = rivals(task, screen) if others is None else others
     comparison = _comparison(task, screen)
     warned = [note.text for note in screen.notes if note.level == "warning"]
-    return build_report(
-        result.model,
-        data.table,
-        data.groups,
-        decision=None if own else result.decision,
-        decision_note=result.origin,
-        rivals=others,
-        comparison=comparison,
-        target=target,
-        remarks=[sentence(text) + "." * (text[-1:] not in ".?") for text in (*remarks, *warned)],
-        command=task.command,
-        title=f"{sentence(task.words.noun)} for {result.place}",
-        note=described(data),
-        name=METHODS[task.method].label,
-        source=data.source,
-        currency=data.currency,
-        unit=data.unit,
-    )
+    with noted(screen):
+        return build_report(
+            result.model,
+            data.table,
+            data.groups,
+            decision=None if own else result.decision,
+            decision_note=result.origin,
+            rivals=others,
+            comparison=comparison,
+            target=target,
+            remarks=[
+                sentence(text) + "." * (text[-1:] not in ".?") for text in (*remarks, *warned)
+            ],
+            command=task.command,
+            title=f"{sentence(task.words.noun)} for {result.place}",
+            note=described(data),
+            name=METHODS[task.method].label,
+            source=data.source,
+            currency=data.currency,
+            unit=data.unit,
+        )
 
 
 def _comparison(task: Task, screen: Screen) -> Comparison | None:

@@ -213,11 +213,18 @@ class Result:
         if outside:
             text += f"; outside: {listed([self._called(name) for name in outside])}"
         screen.say("\n" + text + ".")
+        if getattr(self.model, "set_learner_", None) is not None:
+            self._calibration(screen)
+
+    def _calibration(self, screen: Screen) -> None:
+        """What a calibrated set promises of the new source."""
+        learner: Any = self.model.set_learner_
+        if getattr(learner, "promise_", 0.0) > 0.0:
+            screen.say(" ".join(learner.statement().split()))
 
     def as_dict(self, notes: Sequence[Note]) -> dict[str, Any]:
         """Everything for machines; see docs/cli.md for the keys."""
-        data, places = self.task.data, source_places(getattr(self.model, "set_learner_", None))
-        worst = self.worst.worst_case(minimum=1e-9)
+        data = self.task.data
         result: dict[str, Any] = {
             "schema": "roodso.evaluation/1" if self.evaluated else "roodso.decision/1",
             "version": roodso.__version__,
@@ -230,28 +237,10 @@ class Result:
             },
             "method": {
                 "name": self.task.method,
-                "parameters": {
-                    key: value
-                    for key, value in self.model.get_params(deep=False).items()
-                    if isinstance(value, (bool, int, float, str, type(None)))
-                },
+                "parameters": self._parameters(),
             },
-            "worst_world": [
-                {
-                    "weight": float(weight),
-                    "source": None if source is None else str(source),
-                    "amounts": _by_name(self.items, point),
-                }
-                for weight, source, *point in worst.itertuples(index=False)
-            ],
-            "sources": [
-                {
-                    "name": name,
-                    "rows": int(size),
-                    "place": None if places is None else places[name],
-                }
-                for name, size in zip(data.labels, data.sizes, strict=True)
-            ],
+            "worst_world": self._points(),
+            "sources": self._places(),
             "notes": [{"level": note.level, "text": note.text} for note in notes],
             "settings": {
                 key: value
@@ -278,6 +267,39 @@ class Result:
                 "worst_case": _bounds(self.pooled_worst),
             }
         return result
+
+    def _points(self) -> list[dict[str, Any]]:
+        """The worst case point by point."""
+        table = self.worst.worst_case(minimum=1e-9)
+        return [
+            {
+                "weight": float(weight),
+                "source": None if source is None else str(source),
+                "amounts": _by_name(self.items, point),
+            }
+            for weight, source, *point in table.itertuples(index=False)
+        ]
+
+    def _places(self) -> list[dict[str, Any]]:
+        """The sources, and where they lie."""
+        data, places = self.task.data, source_places(getattr(self.model, "set_learner_", None))
+        return [
+            {
+                "name": name,
+                "rows": int(size),
+                "place": None if places is None else places[name],
+            }
+            for name, size in zip(data.labels, data.sizes, strict=True)
+        ]
+
+    def _parameters(self) -> dict[str, Any]:
+        """Those of the method; where a set replaces its own, the set's go before them."""
+        parameters = self.model.get_params(deep=False)
+        learner = parameters.get("uncertainty_set")
+        if learner is not None:
+            parameters |= learner.get_params()
+        plain = (bool, int, float, str, type(None))
+        return {key: value for key, value in parameters.items() if isinstance(value, plain)}
 
     def as_csv(self) -> str:
         """The decision as a table of two columns."""

@@ -40,7 +40,7 @@ from roodso.methods import RooDSO
 __all__ = ["LIMIT", "VARIANTS", "Ablation"]
 
 #: Seconds for one programme.
-LIMIT = 10.0
+LIMIT = 5.0
 EXACT, BOTH = "exact", "RooD-SO (RCR and RG)"
 NEITHER = "w/o RCR and RG"
 VARIANTS: dict[str, dict[str, Any]] = {

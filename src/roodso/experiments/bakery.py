@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,8 @@ from roodso.losses import Newsvendor
 
 __all__ = ["Bakery"]
 
+#: Weeks with fewer open days are left out.
+_DAYS = 5
 _LOSSES = {
     "costs of the demo": Newsvendor(
         price=[0.40, 2.50, 1.20], cost=[0.15, 0.90, 0.45],
@@ -68,6 +70,10 @@ class Bakery(HeldOut):
     def labels(self) -> list[str]:
         """See `HeldOut`."""
         return list(_LOSSES)[: 1 if self.quick else None]
+
+    def described(self, label: str) -> dict[str, Any]:
+        """See `HeldOut`."""
+        return {"loss": _LOSSES[label].to_dict(), "least_days": _DAYS, "scale": True}
 
     def cases(self) -> dict[str, Case]:
         """See `HeldOut`."""
@@ -116,7 +122,7 @@ def _said(loss: Newsvendor) -> str:
 @lru_cache(maxsize=2)
 def _weeks(quick: bool) -> tuple[np.ndarray, np.ndarray]:
     """Weeks with at least five open days; few of few stores where quick."""
-    bakery = load_bakery(min_days=5)
+    bakery = load_bakery(min_days=_DAYS)
     data, groups = bakery.data, bakery.groups
     if quick:
         stores = list(dict.fromkeys(groups.tolist()))[:5]

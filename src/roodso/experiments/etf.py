@@ -45,6 +45,7 @@ __all__ = ["EQUAL", "PRINTED", "Etf"]
 
 EQUAL = "1/N"
 _CASES = {"total returns": "etf_sector_monthly_tr", "price returns": "etf_sector_monthly_price"}
+_LOSS = CVaRPortfolio(risk_aversion=10.0, tail=0.2)
 _COLUMNS = ["utilities", "tech", "health"]
 #: The paper's table: Sharpe ratios by set.
 PRINTED = {
@@ -80,6 +81,10 @@ class Etf(HeldOut):
         """See `HeldOut`."""
         return list(_CASES)[: 1 if self.quick else None]
 
+    def described(self, label: str) -> dict[str, Any]:
+        """See `HeldOut`."""
+        return {"loss": _LOSS.to_dict(), "table": _CASES[label]}
+
     def cases(self) -> dict[str, Case]:
         """See `HeldOut`. Where a table is missing, so is the case."""
         found = {}
@@ -92,7 +97,7 @@ class Etf(HeldOut):
                 first = list(dict.fromkeys(frame["set"]))[:4]
                 frame = frame[frame["set"].isin(first)].groupby("set").head(12)
             found[label] = Case(
-                label, CVaRPortfolio(10.0, 0.2), frame[_COLUMNS].to_numpy(float),
+                label, _LOSS, frame[_COLUMNS].to_numpy(float),
                 frame["set"].to_numpy(),
             )  # fmt: skip
         return found

@@ -93,7 +93,8 @@ class HeldOut(Study):
 
     def settings(self) -> dict[str, Any]:
         """See `Study`."""
-        return {"quick": self.quick, "tables": self.fingerprints()}
+        cases = {label: self.described(label) for label in self.labels()}
+        return {"quick": self.quick, "tables": self.fingerprints(), "cases": cases}
 
     def tasks(self, repetitions: int, rows: pd.DataFrame) -> list[Task]:
         """See `Study`. A method that draws nothing has one replication: all would be the same."""
@@ -155,6 +156,10 @@ class HeldOut(Study):
     @abstractmethod
     def labels(self) -> list[str]:
         """Names of the cases, without reading any table."""
+
+    @abstractmethod
+    def described(self, label: str) -> dict[str, Any]:
+        """Loss and data of a case, for the settings, without reading any table."""
 
     def _methods(self, rows: pd.DataFrame) -> list[str]:
         there = set(rows["method"])

@@ -65,11 +65,23 @@ def finished(results: Path) -> dict[str, tuple[Study, pd.DataFrame]]:
 
 def reproduction(results: Path) -> str:
     """The page on all studies."""
-    parts = [_HEAD]
-    for name, (study, rows) in finished(results).items():
+    studies = finished(results)
+    parts = [_HEAD, _at_a_glance(studies)]
+    for name, (study, rows) in studies.items():
         parts.append(study.page(rows, f"images/reproduction-{name}.png"))
         parts.append(_made(name, rows))
     return "\n".join(parts)
+
+
+def _at_a_glance(studies: dict[str, tuple[Study, pd.DataFrame]]) -> str:
+    """All verdicts without their numbers."""
+    cells = [
+        [study.title.split(":")[0], verdict.claim, verdict.verdict]
+        for study, rows in studies.values()
+        for verdict in study.verdicts(rows)
+    ]
+    lines = table(cells, ["study", "claim", "verdict"], words=3)
+    return "\n".join(["## At a glance", "", *lines]) + "\n"
 
 
 def _made(name: str, rows: pd.DataFrame) -> str:

@@ -76,7 +76,12 @@ class Synthetic(Study):
 
     def settings(self) -> dict[str, Any]:
         """See `Study`."""
-        return {"cases": list(self.cases), "test_distributions": list(self.unseen)}
+        return {
+            "cases": list(self.cases),
+            "test_distributions": list(self.unseen),
+            "generator": type(self).generator.__name__,
+            "loss": LOSS.to_dict(),
+        }
 
     def tasks(self, repetitions: int, rows: pd.DataFrame) -> list[Task]:
         """See `Study`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -336,35 +336,48 @@ def _long(
     if note:
         notes.append(Note(note))
     numbers = read_column(clean_name(value), cells, raw.rows, reading)
-    for what, column in (("source", labels), ("item", names)):
+    _refuse_unnamed(raw, source=labels, item=names)
+    items = _wanted(items, names, item)
+    keys = _keys(raw, labels, names, row, notes)
+    return _pivoted(zip(labels, names, keys, numbers, raw.rows, strict=True), items, row)
+
+
+def _refuse_unnamed(raw: RawTable, **columns: list[str | None]) -> None:
+    for what, column in columns.items():
         if None in column:
             raise DataError(
                 f"row {raw.rows[column.index(None)]}: the {what} is missing",
                 remedy=f"fill in the {what}, or delete the row",
             )
+
+
+def _wanted(items: list[str] | None, names: list[str | None], item: str) -> list[str]:
+    """The items asked for, by default all that there are."""
     known = list(dict.fromkeys(str(name) for name in names))
-    if items is None:
-        items = known
-    for wanted in items:
+    for wanted in items or ():
         if wanted not in known:
             raise DataError(
                 f"there is no item {wanted!r} in column {item!r}", remedy=nearest(wanted, known)
             )
-    keys = _keys(raw, labels, names, row, notes)
-    places: dict[tuple[Hashable, Hashable], int] = {}
+    return known if items is None else items
+
+
+def _pivoted(
+    entries: Iterable[tuple[str | None, str | None, Hashable, float, int]],
+    items: list[str],
+    row: str | None,
+) -> _Entries:
+    """From (source, item, key, amount, row of the file): one row for each source and key."""
+    places: dict[tuple[str | None, Hashable], int] = {}
     table: list[Array] = []
     where: list[int] = []
-    entry_labels: list[str | None] = []
-    for label, name, key, number, file_row in zip(
-        labels, names, keys, numbers, raw.rows, strict=True
-    ):
+    for label, name, key, number, file_row in entries:
         if name not in items:
             continue
         if (label, key) not in places:
             places[label, key] = len(table)
             table.append(np.full(len(items), np.nan))
             where.append(file_row)
-            entry_labels.append(label)
         target, place = table[places[label, key]], items.index(str(name))
         if not np.isnan(target[place]):
             raise DataError(
@@ -373,7 +386,7 @@ def _long(
                 remedy="delete one of them, or add them up",
             )
         target[place] = number
-    return _Entries(entry_labels, items, np.vstack(table), where)
+    return _Entries([label for label, _ in places], items, np.vstack(table), where)
 
 
 def _keys(

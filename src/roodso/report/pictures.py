@@ -137,7 +137,7 @@ def price(path: RobustnessPathDisplay, words: Words) -> tuple[Picture, list[floa
     """Costs along the parameter with a movable mark, and where each value lies in the drawing."""
     values = [float(value) for value in path.table.index]
     with palette():
-        ax = path.plot(figure(_WIDTH, 3.0)).ax_
+        ax = plots.plot_robustness_path(path.table, figure(_WIDTH, 3.0))
         ax.set_ylabel(literal(words.costs, _LABEL))
         ax.axvline(values[0], color="C1", linewidth=1.6, gid="mark")
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
