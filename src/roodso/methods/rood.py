@@ -428,6 +428,7 @@ class RooDSO(DecisionMaker):
                 max_rank=self.max_rank,
                 memory=memory,
                 tol=self.tol,
+                radius=self._given_radius(),
                 random_state=seed,
                 n_jobs=check_jobs(self.n_jobs),
             )
@@ -443,9 +444,16 @@ class RooDSO(DecisionMaker):
             max_rank=self.max_rank,
             memory=memory,
             tol=self.tol,
+            radius=self._given_radius(),
             random_state=seed,
             n_jobs=check_jobs(self.n_jobs),
         )
+
+    def _given_radius(self) -> float | None:
+        """The set's radius, where the user gave it."""
+        parameters = {} if self.uncertainty_set is None else self.uncertainty_set.get_params()
+        given = [parameters[name] for name in ("radius", "thickness") if name in parameters]
+        return None if not given or isinstance(given[0], str) else float(given[0])
 
     def _learner(self) -> Any:
         """The set's learner: a clone of the user's, or the ball that the parameters describe."""
