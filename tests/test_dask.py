@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roodso import RooDSO, streams
+from roodso import SAA, RooDSO, streams
+from roodso.experiments import coverage
 from roodso.losses import ConvexLoss, Newsvendor
+from roodso.model_selection import compare, select
 
 pytest.importorskip("distributed")
 
@@ -35,6 +37,9 @@ def table(rows=20_000, seed=0):
 
 
 TABLE = table()
+SMALL = coverage.Settings(
+    sizes=(10,), n_samples=(10, 20), n_fresh=3, n_population=100, n_cost=500, nus=(0.2,)
+)
 
 
 def model(loss=LOSS, **parameters):
@@ -51,7 +56,7 @@ def cluster():
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             protocol="tcp",
         ) as started,
         Client(started) as client,
@@ -148,3 +153,30 @@ def test_without_dask_the_command_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     with pytest.raises(ImportError, match=r"pip install 'roodso\[dask\]'"):
         streams.from_dask(None, "shop")
+
+
+def test_model_selection_spreads_over_the_cluster(cluster):
+    """By joblib's own backend; `compare` and `select` give what they give here."""
+    from joblib import parallel_config
+
+    shops = [TABLE.loc[TABLE["shop"] == name, ["bread", "rolls"]][:60] for name in shop_names()]
+    grid = {"nu": [0.2, 0.5]}
+    methods = {"average": SAA(LOSS), "ball": model()}
+    here = select(model(tol=1e-6), grid, shops)
+    with parallel_config(backend="dask"):
+        there = select(model(tol=1e-6), grid, shops, n_jobs=2)
+        compared = compare(methods, shops, n_jobs=2)
+    one, other = (found.costs_.drop(columns="seconds") for found in (here, there))
+    pd.testing.assert_frame_equal(one, other)
+    assert here.best_params_ == there.best_params_
+    pd.testing.assert_frame_equal(compare(methods, shops).costs, compared.costs)
+
+
+def test_experiments_spread_over_the_cluster(cluster, tmp_path):
+    here = coverage.run(SMALL, tmp_path / "here", repetitions=2)
+    there = coverage.run(SMALL, tmp_path / "there", repetitions=2, executor=cluster.get_executor())
+    pd.testing.assert_frame_equal(here, there)
+
+
+def shop_names():
+    return sorted(TABLE["shop"].unique())

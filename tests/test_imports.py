@@ -19,7 +19,7 @@ LAYERS = [
     ("sources", "kernels"),
     ("pairs", "datasets", "transport"),
     ("embedding",),
-    ("chunks", "expansion", "herding", "support"),
+    ("chunks", "expansion", "herding", "refit", "support"),
     ("lowrank",),
     ("streams",),
     ("sets", "losses"),

@@ -40,6 +40,7 @@ largest, and makes outliers that the sample missed landmarks too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
@@ -82,6 +83,8 @@ _AFFORDABLE, _BEARABLE = 5e9, 5e10
 _MAX_RANK = 2000
 #: Samples of each source that the spread is estimated from, and the least it is taken to be.
 _FEW, _LEAST_SPREAD = 100, 1e-3
+#: Choices of landmarks before the errors are taken as they are.
+_ATTEMPTS = 3
 #: Landmarks drawn at a time; a drawn point becomes one while its residual given those before it in
 #: its block is above this share of the block's largest.
 _DRAWN, _KEEP = 64, 0.1
@@ -326,6 +329,7 @@ class Streamed(LowRank):
         max_rank: int | None = None,
         memory: float | None = None,
         tol: float = 1e-6,
+        radius: float | None = None,
         random_state: int = 0,
         n_jobs: int = 1,
     ) -> Streamed:
@@ -343,20 +347,24 @@ class Streamed(LowRank):
             That holds all samples.
         extra : ndarray of shape (J, d)
             Drawn points, in the user's units.
-        max_rank, memory, tol, random_state, n_jobs
+        max_rank, memory, tol, radius, random_state, n_jobs
             As for `embed`.
         """
         most = _largest_rank(max_rank, memory, min(sources.n_samples, _SAMPLE))
-        aim = _needed(space, sources, tol)
-        points, residual = sample_landmarks(
+        aim = _needed(space, sources, tol, radius)
+        first = sample_landmarks(
             space, sources.samples, max_rank=most, tol=aim, random_state=random_state
         )
-        landmarks = learn_landmarks(
-            *(space, chunks, sources.sizes, box, points, residual),
-            max_rank=most,
-            tol=aim,
-            n_jobs=n_jobs,
-        )
+
+        def learn(points: Array, residual: float) -> Landmarks:
+            return learn_landmarks(
+                *(space, chunks, sources.sizes, box, points, residual),
+                max_rank=most,
+                tol=aim,
+                n_jobs=n_jobs,
+            )
+
+        landmarks = _until_accurate(learn, space, sources.samples, first, most, aim, random_state)
         known = LowRank.from_landmarks(space, sources, extra, landmarks, n_jobs=n_jobs)
         drawn = np.full(len(extra), -1, dtype=np.intp)
         return cls(
@@ -383,6 +391,7 @@ def embed(
     max_rank: int | None = None,
     memory: float | None = None,
     tol: float = 1e-6,
+    radius: float | None = None,
     random_state: int = 0,
     n_jobs: int = 1,
 ) -> Embedding:
@@ -406,6 +415,8 @@ def embed(
         Bytes that the landmarks' features on the sample may take.
     tol : float, default=1e-6
         The relative gap that the embedding should allow.
+    radius : float, optional
+        Of the set that is to be made of them, where it is known.
     random_state : int
     n_jobs : int
     """
@@ -414,19 +425,44 @@ def embed(
     exact = kind == "exact" or (kind == "auto" and pairs <= _AFFORDABLE)
     if exact:
         return Embedding.compute(space, sources, extra, n_jobs=n_jobs)
-    aim = _needed(space, sources, tol)
-    points, residual = sample_landmarks(
-        space,
-        sources.samples,
-        max_rank=_largest_rank(max_rank, memory, min(n, _SAMPLE)),
-        tol=aim,
-        random_state=random_state,
-    )
-    if kind == "auto" and residual > aim and pairs <= _BEARABLE:
-        return Embedding.compute(space, sources, extra, n_jobs=n_jobs)
+    aim = _needed(space, sources, tol, radius)
     most = _largest_rank(max_rank, memory, min(n, _SAMPLE))
-    landmarks = _learn(space, sources, points, residual, most, aim, n_jobs)
+    samples = sources.samples
+    first = sample_landmarks(space, samples, max_rank=most, tol=aim, random_state=random_state)
+    if kind == "auto" and first[1] > aim and pairs <= _BEARABLE:
+        return Embedding.compute(space, sources, extra, n_jobs=n_jobs)
+
+    def learn(points: Array, residual: float) -> Landmarks:
+        return _learn(space, sources, points, residual, most, aim, n_jobs)
+
+    landmarks = _until_accurate(learn, space, samples, first, most, aim, random_state)
     return LowRank.from_landmarks(space, sources, extra, landmarks, n_jobs=n_jobs)
+
+
+def _until_accurate(
+    learn: Callable[[Array, float], Landmarks],
+    space: KernelSpace,
+    samples: Array,
+    first: tuple[Array, float],
+    most: int,
+    aim: float,
+    random_state: int,
+) -> Landmarks:
+    """Learn by landmarks; by more of them where the errors turn out larger than they should be.
+
+    The residual on the sample that landmarks are chosen among may be smaller than elsewhere.
+    """
+    (points, residual), wanted = first, aim
+    for attempt in range(_ATTEMPTS):
+        landmarks = learn(points, residual)
+        missed = float(landmarks.errors.max()) ** 2 / (aim * space.kernel.bound)
+        if missed <= 1.0 or landmarks.rank >= min(most, len(samples)) or attempt == _ATTEMPTS - 1:
+            break
+        wanted *= 0.3 / missed
+        points, residual = sample_landmarks(
+            space, samples, max_rank=most, tol=wanted, random_state=random_state
+        )
+    return landmarks
 
 
 def _largest_rank(max_rank: int | None, memory: float | None, sample: int) -> int:
@@ -437,12 +473,12 @@ def _largest_rank(max_rank: int | None, memory: float | None, sample: int) -> in
     return max(rank, 1)
 
 
-def _needed(space: KernelSpace, sources: Sources, tol: float) -> float:
+def _needed(space: KernelSpace, sources: Sources, tol: float, radius: float | None) -> float:
     """The mean residual, relative to C, that should do for a relative gap.
 
-    Both bounds move by about (2 e)^2 / 2 R^2 of the costs' range, e^2 is about the mean residual,
-    and the radius of a learned set is of the order of the sources' distances from their middle:
-    estimated on few samples, less what sampling adds to it.
+    Both bounds move by about (2 e)^2 / 2 R^2 of the costs' range, and e^2 is a share of the mean
+    residual. Where it is not given, the radius of a learned set is of the order of the sources'
+    distances from their middle: estimated on few samples, less what sampling adds to it.
     """
     rows = np.concatenate(
         [np.flatnonzero(sources.codes == i)[:_FEW] for i in range(sources.n_sources)]
@@ -452,8 +488,9 @@ def _needed(space: KernelSpace, sources: Sources, tol: float) -> float:
     means = source_means(space.kernel, points, few.codes, few.n_sources)
     gram = group_means(means, few)
     noise = (space.kernel.bound - np.diag(gram)) / np.maximum(few.sizes - 1, 1)
-    spread = float((np.diag(gram) - noise).mean() - gram.mean()) / space.kernel.bound
-    return float(np.clip(0.01 * tol * max(spread, _LEAST_SPREAD), 1e-12, 1e-3))
+    squared = float((np.diag(gram) - noise).mean() - gram.mean()) if radius is None else radius**2
+    share = max(squared / space.kernel.bound, _LEAST_SPREAD)
+    return float(np.clip(0.1 * tol * share, 1e-12, 1e-3))
 
 
 def sample_landmarks(

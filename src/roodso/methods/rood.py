@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.spatial import cKDTree
 from sklearn.base import clone
 
 from roodso._typing import Array, IntArray
@@ -33,6 +34,7 @@ from roodso.herding import herd_sources
 from roodso.losses.base import Problem
 from roodso.lowrank import Streamed, embed
 from roodso.methods.base import DecisionMaker
+from roodso.refit import same_kernel, updated
 from roodso.sets.ball import SupportMeasureBall
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.basis import Basis, Fixed
@@ -138,6 +140,12 @@ class RooDSO(DecisionMaker):
     memory_limit : float or str, optional
         What the landmarks' features may take in memory, in bytes or like "2 GB"; no limit by
         default. Where it keeps the tolerance from being met, the status says "low rank".
+    warm_start : bool, default=False
+        Whether `fit` begins from the last fit: from its decision and the support points that
+        mattered, and, where the kernel is the same (``bandwidth`` a number and ``scale`` False) and
+        the embedding exact, with the kernel values of all samples that are still there. For a few
+        new rows or a new source that is many times faster; the answer is that of a fresh fit, up to
+        ``tol``.
     scale : bool, default=False
         Whether the kernel sees columns divided by their standard deviations. The decision is in
         the user's units either way.
@@ -206,6 +214,7 @@ class RooDSO(DecisionMaker):
         embedding: str = "auto",
         max_rank: int | None = None,
         memory_limit: float | str | None = None,
+        warm_start: bool = False,
         scale: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -236,6 +245,7 @@ class RooDSO(DecisionMaker):
         self.embedding = embedding
         self.max_rank = max_rank
         self.memory_limit = memory_limit
+        self.warm_start = warm_start
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -259,8 +269,26 @@ class RooDSO(DecisionMaker):
         self
         """
         self._validate()
-        self._fit_prepared(self._prepare(open_data(X, groups)))
+        prepared = self._prepare(open_data(X, groups))
+        self._fit_prepared(prepared, self._restart(prepared))
         return self
+
+    def _restart(self, prepared: _Prepared) -> WarmStart | None:
+        """Where to begin after an earlier fit, perhaps to other data, if asked to.
+
+        The points that mattered are looked up by where they are: the nearest support point of each.
+        """
+        if not self.warm_start or not hasattr(self, "solution_"):
+            return None
+        last, known = self.solution_, prepared.embedding
+        z = np.concatenate([last.decision, last.internal])
+        same_width = last.support.shape[1] == known.support.shape[1]
+        if not same_width or len(z) != prepared.problem.region.dimension:
+            return None
+        before = known.space.coordinates(last.support[last.active])
+        if len(before) == 0:
+            return WarmStart(np.empty(0, dtype=np.intp), z)
+        return WarmStart(np.unique(cKDTree(known.points).query(before)[1]).astype(np.intp), z)
 
     def path(self, X: Any, nus: Sequence[float], groups: Any = None) -> list[RooDSO]:
         """Fit one model per nu, sharing one pass over kernel values and warm starts.
@@ -328,6 +356,8 @@ class RooDSO(DecisionMaker):
         self._validate_embedding()
         if self.time_limit is not None:
             check_real(self.time_limit, "time_limit", low=0.0, low_open=True)
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}")
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable or None, got {self.progress!r}")
         check_jobs(self.n_jobs)
@@ -398,9 +428,14 @@ class RooDSO(DecisionMaker):
                 max_rank=self.max_rank,
                 memory=memory,
                 tol=self.tol,
+                radius=self._given_radius(),
                 random_state=seed,
                 n_jobs=check_jobs(self.n_jobs),
             )
+        last = self._programme.embedding if self.warm_start and hasattr(self, "solution_") else None
+        exact = type(last) is Embedding and self.embedding != "low-rank"
+        if exact and last is not None and same_kernel(last.space, space):
+            return updated(last, space, data, drawn, n_jobs=check_jobs(self.n_jobs))
         return embed(
             space,
             data,
@@ -409,9 +444,16 @@ class RooDSO(DecisionMaker):
             max_rank=self.max_rank,
             memory=memory,
             tol=self.tol,
+            radius=self._given_radius(),
             random_state=seed,
             n_jobs=check_jobs(self.n_jobs),
         )
+
+    def _given_radius(self) -> float | None:
+        """The set's radius, where the user gave it."""
+        parameters = {} if self.uncertainty_set is None else self.uncertainty_set.get_params()
+        given = [parameters[name] for name in ("radius", "thickness") if name in parameters]
+        return None if not given or isinstance(given[0], str) else float(given[0])
 
     def _learner(self) -> Any:
         """The set's learner: a clone of the user's, or the ball that the parameters describe."""
