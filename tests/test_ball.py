@@ -798,3 +798,14 @@ def test_the_exchange_of_pairs_and_the_interior_point_method_agree(monkeypatch):
     by_pairs = solve_dual(gram, 0.2)
     monkeypatch.setattr(quadratic, "_STEPS", 0)  # pairs give up at once
     np.testing.assert_allclose(solve_dual(gram, 0.2), by_pairs, atol=1e-9)
+
+
+@pytest.mark.parametrize("cap", [0.02, 0.3, 1.0])
+def test_the_exchange_of_pairs_comes_near_by_itself(cap):
+    points = np.random.default_rng(1).normal(size=(90, 3))
+    gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / 2.0)
+    linear = points[:, 0]
+    a = quadratic._by_pairs(gram, linear, cap)
+    worth = linear - 2 * gram @ a
+    assert a.sum() == pytest.approx(1.0, abs=1e-12)
+    assert worth[a < cap].max() - worth[a > 0].min() <= 2e-6

@@ -61,9 +61,8 @@ _PATIENCE = 3
 #: then the loop gives up, and the certificate says how far it came. At usual radii it takes at most
 #: one round for each variable and two, at tiny ones up to thirty.
 _STALLS = 40
-#: Besides as many as there are variables, which any worst case may need, so many points may share
-#: it before repairs are taken to be more local.
-_CROWD = 5.0
+#: So many points may share the worst case before repairs are taken to be more local.
+_CROWD = 10.0
 
 
 @dataclass(frozen=True)
@@ -537,8 +536,7 @@ class _Loop:
     def _choose(self, excess: Array, threshold: float) -> IntArray:
         """Violated points, worst first, each deducting from its neighbours' excess."""
         embedding, count = self.programme.embedding, self.options.max_rows
-        crowd = self.crowd - self.programme.problem.region.dimension
-        power = max(1.0, crowd / _CROWD)
+        power = max(1.0, self.crowd / _CROWD)
         return choose_spread(
             embedding.space.kernel, embedding.points, excess, threshold, count, power
         )
