@@ -217,8 +217,8 @@ class CalibratedLearner(SetLearner):
 
     @property
     def _fixed_kernel(self) -> bool:
-        learned = None in as_kernel(self.kernel).bandwidths and self.bandwidth == "median"
-        return not learned and not self.scale
+        learned = None in as_kernel(self.kernel).bandwidths and isinstance(self.bandwidth, str)
+        return not learned and not self.scale and self.clip is None
 
     def _enough(self, n_sources: int) -> bool:
         """Two sources, so that one is left to shape the set; and a score of the rank needed."""
