@@ -116,8 +116,13 @@ def test_a_share_is_short_for_quantiles():
 @pytest.mark.parametrize("scale", [False, True, "robust"])
 def test_a_clipped_fit_is_the_fit_to_clipped_data(clip, levels, scale):
     tables, lower, upper = clipped_by_hand(SHOPS, *levels)
-    clipped = small(clip=clip, scale=scale, nu=0.4).fit(SHOPS)
-    plain = small(scale=scale, nu=0.4).fit(tables)
+    # At a nu where the ball binds: else the objective is that of the support points alone.
+    clipped = small(clip=clip, scale=scale, nu=0.95).fit(SHOPS)
+    plain = small(scale=scale, nu=0.95).fit(tables)
+    one, other = clipped.uncertainty_set_, plain.uncertainty_set_
+    assert one.radius == pytest.approx(other.radius, rel=1e-9)
+    assert one.bandwidth == pytest.approx(other.bandwidth, rel=1e-9)
+    np.testing.assert_allclose(one.space.coordinates.scale, other.space.coordinates.scale)
     np.testing.assert_allclose(clipped.decision_, plain.decision_, rtol=1e-5)
     assert clipped.objective_ == pytest.approx(plain.objective_, rel=1e-6)
     assert clipped.solution_.gap < 1e-6
