@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GroupShuffleSplit, LeaveOneGroupOut
 
 from roodso import SAA, ConvexHullDRO, RooDSO, WassersteinDRO
@@ -16,6 +17,7 @@ from roodso.model_selection import WithinSourceSplit, compare, fit_grid, paper_g
 from roodso.model_selection.criteria import summarize
 from roodso.model_selection.folds import make_folds
 from roodso.model_selection.journal import Journal, fingerprint
+from roodso.sets import ConformalBall, FixedBall, SupportMeasureBall, ThickenedHull
 from roodso.sources import Sources
 
 LOSS = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
@@ -259,6 +261,44 @@ def test_parameters_that_shape_the_kernel_can_be_searched_too(model, shops):
         alone = select(model, {name: [value] for name, value in parameters.items()}, shops)
         rows = costs_of(found, candidate=place)
         np.testing.assert_allclose(rows["objective"], alone.costs_["objective"], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("learner", "name", "values"),
+    [
+        (ConformalBall(nu=0.4), "method", ["split", "leave-one-out"]),
+        (ConformalBall(nu=0.4), "training_share", [0.2, 0.6]),
+        (ThickenedHull(nu=0.4), "thickness", [0.1, "split"]),
+        (SupportMeasureBall(), "clip", [None, 0.1]),
+        (FixedBall(), "scale", [False, "robust"]),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else None,
+)
+def test_sets_learned_in_another_kernel_share_none(learner, name, values):
+    """The training part of a calibrated set shapes its kernel, so the promise depends on it."""
+    shops = dict(enumerate(make_newsvendor_sources(8, (10, 20), random_state=7)))
+    model = RooDSO(LOSS, uncertainty_set=learner, n_support=10, random_state=0, n_jobs=1)
+    fitted = fit_grid(model, {f"uncertainty_set__{name}": values}, shops)
+    bandwidths = set()
+    for value, found in zip(values, fitted, strict=True):
+        alone = clone(model).set_params(**{f"uncertainty_set__{name}": value}).fit(shops)
+        assert found.uncertainty_set_.space.kernel == alone.uncertainty_set_.space.kernel
+        assert found.uncertainty_set_.radius == pytest.approx(alone.uncertainty_set_.radius)
+        assert found.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+        bandwidths.add(found.uncertainty_set_.bandwidth)
+    assert len(bandwidths) == 2
+
+
+def test_sets_that_differ_in_size_alone_share_one_pass(shops, monkeypatch):
+    passes = []
+    original = RooDSO._prepare
+    monkeypatch.setattr(
+        RooDSO, "_prepare", lambda self, data: passes.append(1) or original(self, data)
+    )
+    model = RooDSO(LOSS, uncertainty_set=ThickenedHull(), n_support=10, random_state=0, n_jobs=1)
+    grid = {"uncertainty_set__thickness": [0.1, 0.2], "uncertainty_set__tail": [None, 0.5]}
+    select(model, grid, shops)
+    assert len(passes) == 1
 
 
 def test_losses_of_every_kind(shops):

@@ -56,8 +56,7 @@ _BALL_DEFAULTS: dict[str, Any] = {
 }
 #: See `RooDSO.for_heavy_tails`.
 _HEAVY_TAILS: dict[str, Any] = {"nu": 0.95, "scale": "robust"}
-#: What shapes the kernel, the support and the pass over kernel values, besides the loss.
-_KERNEL = ("kernel", "bandwidth", "scale", "clip", "random_state")
+#: What shapes the support and the pass over kernel values, besides loss and kernel.
 _PREPARATION = (
     "n_support",
     "support_box",
@@ -398,8 +397,10 @@ class RooDSO(DecisionMaker):
         parameters = self.get_params(deep=False)
         shaping = {name: parameters[name] for name in _PREPARATION}
         shaping["loss"] = self._check_loss()
-        learner = self._learner().get_params(deep=False)
-        return shaping | {f"set {name}": learner.get(name) for name in _KERNEL}
+        learner = self._learner()
+        # A learner of the user's that does not say what shapes its kernel shares nothing.
+        settings = getattr(learner, "kernel_settings", lambda: learner.get_params(deep=False))()
+        return shaping | {f"set {name}": value for name, value in settings.items()}
 
     def _prepare(self, sources: Sources) -> _Prepared:
         """All that does not depend on nu: kernel, support points, the pass over kernel values."""

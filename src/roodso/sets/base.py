@@ -89,6 +89,11 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
         check_seed(self.random_state)
         check_jobs(self.n_jobs)
 
+    def kernel_settings(self) -> dict[str, Any]:
+        """What `kernel_space` depends on besides the data: learners that agree on it share one."""
+        names = ("kernel", "bandwidth", "scale", "clip", "random_state")
+        return {name: getattr(self, name) for name in names}
+
     def kernel_space(self, sources: Sources, random_state: np.random.Generator) -> KernelSpace:
         """The kernel with its bandwidth, and the coordinates it works in."""
         samples = self._kernel_samples(sources)

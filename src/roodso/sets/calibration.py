@@ -183,6 +183,11 @@ class CalibratedLearner(SetLearner):
             scores = scores + sampling_error_bound(sizes, lost, bound)
         return Calibration(scores, rank, float(np.sort(scores)[rank - 1]), plain, lost)
 
+    def kernel_settings(self) -> dict[str, Any]:
+        """See `SetLearner`; the training part, which the kernel is learned from, is among it."""
+        training = {"method": self._method, "training_share": self.training_share}
+        return super().kernel_settings() | training
+
     def _kernel_samples(self, sources: Sources) -> Array:
         training = self._training(sources)
         # Without a training part nothing is learned: the samples only give the coordinates' shift.
