@@ -10,6 +10,7 @@ import pytest
 
 from instances import draw
 from programmes import NEWSVENDOR, TERMS, programme, some_tables
+from reference import hull
 from reference import programme as reference
 from reference.checker import Claim, check
 from reference.kernels import describe, kernel_matrix
@@ -99,6 +100,35 @@ def test_bounds_from_junk_are_true_bounds(name, seed):
     g = found.g.expanded(p.embedding)
     excess = p.problem.values(found.z, p.support) - g(p.support)
     assert excess.max() == pytest.approx(found.beta, rel=1e-9, abs=1e-9 * found.g.norm)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_it_is_pulled_towards_the_nearest_mixture_whatever_the_loop_says(seed):
+    p, _ = PROGRAMMES["hull"]
+    result = junk(p, seed)
+    _, mixture, _ = pull_inside(p, result, p.start())
+    weights = np.zeros(len(p.support))
+    weights[: len(p.anchor_weights())] = p.anchor_weights() @ result.shares.anchors
+    weights[result.points] += result.shares.points
+    sources = np.zeros((4, len(weights)))
+    sources[:, : len(p.anchor_weights())] = p.anchor_weights().T
+    rows = np.vstack([sources, weights])
+    K = rows @ kernel_matrix(describe(p.uncertainty.kernel), p.support, p.support) @ rows.T
+    difference = np.append(-mixture, 1.0)
+    nearest = hull.squared_distance(K, np.eye(4), p.uncertainty.cap)
+    assert difference @ K @ difference == pytest.approx(nearest, abs=1e-8)
+
+
+def test_the_loop_s_mixture_is_taken_where_no_nearest_is_found(monkeypatch):
+    p, _ = PROGRAMMES["hull"]
+
+    def fail(*_):
+        raise SolverError("no mixture", "iteration limit")
+
+    monkeypatch.setattr(type(p.uncertainty), "nearest_mixture", fail)
+    weights, mixture, _ = pull_inside(p, junk(p, 0), p.start())
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    assert (mixture <= p.uncertainty.cap * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("seed", range(15))

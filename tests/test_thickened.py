@@ -290,8 +290,14 @@ def test_the_sampling_error_enlarges_every_score():
 
 
 def test_a_target_of_another_size_is_warned_of():
-    with pytest.warns(SampleSizeWarning, match="target_size=2 is far"):
-        ThickenedHull("leave-one-out", nu=0.3, bandwidth=1.0, target_size=2).fit(SHOPS)
+    """With what share would lie in the set: a sample has all its variance as squared distance."""
+    tables = [np.random.default_rng(i).normal(0, 1, (400, 1)) for i in range(9)]
+    learner = ThickenedHull("leave-one-out", nu=0.3, bandwidth=1.0)
+    with pytest.warns(SampleSizeWarning, match="target_size=2 is far .* roughly 0% of them"):
+        clone(learner).set_params(target_size=2).fit(tables)
+    # A larger target only comes nearer, and its distance is not below 0.
+    with pytest.warns(SampleSizeWarning, match="roughly 100% of them"):
+        clone(learner).set_params(target_size=100_000).fit(tables)
 
 
 def coverage(thickness, nu, repetitions, *, learned_size=8, fresh_size=8, tail=None):

@@ -137,20 +137,14 @@ def _nearest_mixture(programme: Programme, result: LoopResult) -> tuple[Array, R
         return RKHSFunction.build(embedding, result.points, shares.points, in_sources, columns)
 
     mixture = into_capped_simplex(shares.mixture, uncertainty.cap)
-    away = difference(mixture)
-    if uncertainty.n_anchors == 1:
-        return mixture, away
-    whole = difference(np.zeros(uncertainty.n_anchors))
-    try:
-        nearest = uncertainty.nearest_mixture(
-            uncertainty.mixtures @ whole.source_products, whole.norm**2
-        )
-    except SolverError as error:
-        logger.warning("the mixture nearest to the worst case: %s", error)
-        return mixture, away
-    nearest = into_capped_simplex(nearest, uncertainty.cap)
-    from_nearest = difference(nearest)
-    return (nearest, from_nearest) if from_nearest.norm <= away.norm else (mixture, away)
+    if uncertainty.n_anchors > 1:
+        whole = difference(np.zeros(uncertainty.n_anchors))
+        products = uncertainty.mixtures @ whole.source_products
+        try:
+            mixture = uncertainty.nearest_mixture(products, whole.norm**2)
+        except SolverError as error:
+            logger.warning("the mixture nearest to the worst case: %s", error)
+    return mixture, difference(mixture)
 
 
 def _minimum_average(
