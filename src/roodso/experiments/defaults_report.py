@@ -76,8 +76,8 @@ _DO = """\
 
 1. **Compare first**, with SAA among the methods: `compare` can say that SAA is best. {mean}
 2. Where bad sources matter more than the mean, choose nu, or the tail of `ConvexHullDRO`, by data:
-   `select(model, grid, X, groups, criterion="cvar")`. The default nu of 0.2 is more cautious than
-   pays here.
+   `select(model, grid, X, groups, criterion="cvar")`, or `roodso decide --auto --criterion cvar`.
+   The default nu of 0.2 is more cautious than pays here.
 3. Without data to choose by: `RooDSO.for_heavy_tails(loss)`, or `ConvexHullDRO(loss, tail=0.5)`,
    which needs no kernel and does as well here. Neither promises to contain the next source.
 4. Clip where a small nu is wanted, and say that the worst case is over clipped distributions.

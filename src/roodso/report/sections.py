@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from roodso import guarantees
 from roodso.losses import CVaRPortfolio
 from roodso.losses.base import weighted_quantile
-from roodso.methods import SAA, ConvexHullDRO
+from roodso.methods import SAA, ConvexHullDRO, RooDSO
 from roodso.plots import (
     RobustnessPathDisplay,
     WorstCaseColumn,
@@ -427,7 +427,19 @@ def promises(subject: Subject) -> dict[str, Any]:
             "Values between the points considered. The worst case is taken over the "
             f"{len(subject.worst.support):,} rows and drawn points.",
         )
+    unsure[1:1] = _clipped(subject)
     return {"sure": [claim], "unsure": unsure, "sections": found}
+
+
+def _clipped(subject: Subject) -> list[str]:
+    """What the worst case leaves out where samples were moved to fences."""
+    if not isinstance(subject.model, RooDSO):
+        return []
+    moved = int(subject.model.clipped_[["below", "above"]].to_numpy().sum())
+    if moved == 0:
+        return []
+    told = f"Values beyond the fences that data were clipped at. {moved:,} of yours lay beyond "
+    return [told + "and were moved to them; the worst case is over what lies between."]
 
 
 def reproduction(subject: Subject) -> dict[str, Any]:
