@@ -91,10 +91,10 @@ _CHOSEN: dict[str, _Make] = {
     "scale='robust', clip=0.05, bandwidth='3*median'": _ball(
         scale="robust", clip=0.05, bandwidth="3*median"
     ),
-    "thickened hull, scale='robust'": _thickened,
 }
 #: Contenders each setting of which is shown as it is.
 _FIXED: dict[str, _Make] = {
+    "thickened hull, scale='robust'": _thickened,
     "scale=True": _ball(_FEW_NUS, scale=True),
     "n_support=0": _ball(_FEW_NUS, n_support=0),
     "support_box=0.01": _ball(_FEW_NUS, support_box=0.01),
@@ -113,7 +113,7 @@ _BALLS = [name for name in _CHOSEN if name not in ("SAA", "hull of sources")]
 #: Contenders whose settings one choice is made among.
 FAMILIES: dict[str, list[str]] = {
     **{name: [name] for name in _CHOSEN if name != "SAA"},
-    "any ball or thickened hull": _BALLS,
+    "any ball": _BALLS,
     "any of all, SAA among them": list(_CHOSEN),
 }
 #: What a choice looks at; see `roodso.model_selection.criteria`.
