@@ -230,7 +230,7 @@ def test_the_page_counts_what_beats_saa(finished):
     summary = summarize(finished[1])
     for high, word in ((1.0, "none"), (-1.0, str((summary["contender"] != "SAA").sum()))):
         text = page(summary.assign(mean_more_high=high), TINY)
-        assert f"choices below, {word} has a lower mean than SAA's" in text
+        assert f"settings and choices below, {word} has a lower mean than SAA's" in text
 
 
 def test_the_page_in_the_documentation_is_made_from_the_results_beside_it():
