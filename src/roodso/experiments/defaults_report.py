@@ -79,10 +79,10 @@ _DO = """\
    `select(model, grid, X, groups, criterion="cvar")`, or `roodso decide --auto --criterion cvar`.
    The default nu of 0.2 is more cautious than pays here.
 3. Without data to choose by: `RooDSO.for_heavy_tails(loss)`; or `ConvexHullDRO(loss, tail=0.5)`,
-   which needs no kernel, and `ThickenedHull(thickness=0.1, tail=0.5)`, which give up about as much
-   of the mean and guard bad sources as well or better. The tail was picked from the tables below,
-   which flatters it; nu chosen by data comes to the preset's figures. None of these sets promises
-   to contain the next source.
+   which needs no kernel, or `ThickenedHull(thickness=0.1, tail=0.5)`, which give up about as much
+   of the mean or somewhat more, and guard bad sources as well or better. Their tail was picked from
+   the tables below, which flatters them; nu chosen by data comes to the preset's figures. None of
+   these sets promises to contain the next source.
 4. Clip where a small nu is wanted, and say that the worst case is over clipped distributions.
 """
 
