@@ -6,10 +6,10 @@ Each *unit* is a set of sources to decide from and targets that no decision has 
 - generated: M sources, heavy-tailed or the paper's, and many fresh ones drawn alike.
 
 For every contender (a method with options, and a grid of what says how cautious it is) each setting
-is fitted to the unit's sources; its costs on the targets are kept together with what leaving a
-tenth of the sources out at a time says of it. So a choice by data can be judged afterwards: in each
-unit the setting that cost least on sources left out, among one contender's or those of many, with
-its costs on targets that had no part in the choice.
+is fitted to the unit's sources and judged on the targets. For some, what leaving a tenth of the
+sources out at a time says of the setting is kept as well. So a choice by data can be judged
+afterwards: in each unit the setting that cost least on sources left out, among one contender's or
+those of many, with its costs on targets that had no part in the choice.
 
 Run as ``python -m roodso.experiments.defaults``; ``--help`` says the rest.
 """
