@@ -429,6 +429,17 @@ def test_a_ball_of_given_radius_has_a_page_without_a_slider():
     assert "places" in page.sections
 
 
+def test_what_was_clipped_is_said():
+    shops = small()
+    model = RooDSO(LOSS, clip=0.1, n_support=10, random_state=0, n_jobs=1).fit(shops)
+    rows = np.vstack(list(shops.values()))
+    low, high = np.quantile(rows, [0.1, 0.9], axis=0)
+    moved = int(((rows < low) | (rows > high)).sum())
+    said = f"{moved} of yours lay beyond and were moved to them"
+    assert said in Page(build_report(model, shops, nus=[])).text
+    assert "fences" not in Page(build_report(BALL.fit(shops), shops, nus=[])).text
+
+
 # What does not apply is left out
 
 

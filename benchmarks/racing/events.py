@@ -134,7 +134,7 @@ def many_sources(n_sources: int, n_samples: int, n_drawn: int) -> Arrays:
     sources = Sources.from_data(shops)
     bandwidth = float(np.median(pdist(sources.samples[:: max(1, sources.n_samples // 1000)])))
     drawn = _drawn(sources.samples, n_drawn)
-    coordinates = Coordinates.from_samples(sources.samples, standardize=False)
+    coordinates = Coordinates.from_samples(sources.samples)
     space = KernelSpace(RBF(bandwidth), coordinates)
     embedding = Embedding.compute(space, sources, np.empty((0, 2)))
     ball = SupportMeasureBall(0.2).learn(embedding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "check_choice",
     "check_integer",
     "check_jobs",
+    "check_levels",
     "check_real",
     "check_seed",
     "check_table",
@@ -123,6 +125,32 @@ def check_seed(random_state: Any) -> None:
             "random_state must be None, a whole number >= 0 or a numpy Generator, "
             f"got {random_state!r}"
         ) from None
+
+
+def check_levels(value: Any, name: str = "clip") -> tuple[float, float] | None:
+    """Return levels (low, high) of quantiles from a share cut off on either side, or from a pair.
+
+    Examples
+    --------
+    >>> check_levels(0.05), check_levels((0, 0.9)), check_levels(None)
+    ((0.05, 0.95), (0.0, 0.9), None)
+    """
+    if value is None:
+        return None
+    if isinstance(value, numbers.Real):
+        options: dict[str, Any] = {"low_open": True, "high_open": True}
+        share = check_real(value, name, low=0.0, high=0.5, **options, instead="(low, high)")
+        return share, 1.0 - share
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        raise TypeError(
+            f"{name} must be a share below 0.5, a pair (low, high) of levels, or None, "
+            f"got {value!r}"
+        )
+    low = check_real(value[0], f"{name}[0]", low=0.0, high=1.0)
+    high = check_real(value[1], f"{name}[1]", low=0.0, high=1.0)
+    if not low < high:
+        raise ValueError(f"{name} must have low < high, got {value!r}")
+    return low, high
 
 
 def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False) -> Array:

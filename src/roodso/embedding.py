@@ -43,31 +43,65 @@ __all__ = [
 
 #: Rows and columns of a tile: 512 x 512 doubles are 2 MB, which two threads keep in cache.
 _BLOCK = 512
+#: Interquartile range of a Gaussian, in standard deviations.
+_GAUSSIAN_IQR = 1.3489795003921634
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The affine map from the user's units to the kernel's coordinates: (x - shift) / scale.
+    """The map from the user's units to the kernel's coordinates: (clipped x - shift) / scale.
 
     The shift changes no kernel value. It keeps the digits of squared distances when data lie far
-    from the origin.
+    from the origin. Between the fences, if there are any, the map is affine; what lies beyond one
+    counts as lying on it.
     """
 
     shift: Array
     scale: Array
+    fences: tuple[Array, Array] | None = None
 
     @classmethod
-    def from_samples(cls, samples: Array, *, standardize: bool) -> Coordinates:
-        """Centre on the samples; with ``standardize`` divide by each column's deviation."""
-        width = samples.shape[1]
-        scale = samples.std(axis=0) if standardize else np.ones(width)
-        # A constant column has a deviation of rounding size at most; it carries no distance.
-        negligible = scale <= 1e-12 * np.abs(samples).max(axis=0)
-        return cls(samples.mean(axis=0), np.where(negligible, 1.0, scale))
+    def from_samples(
+        cls,
+        samples: Array,
+        *,
+        scale: bool | str = False,
+        fences: tuple[Array, Array] | None = None,
+    ) -> Coordinates:
+        """Centre on the samples, clipped at the fences, and divide by each column's spread.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (N, d)
+        scale : {False, True, "robust"}
+            The spread: none; the standard deviation; that of a Gaussian with the column's
+            interquartile range, which a few outliers hardly change.
+        fences : (lower, upper), each of shape (d,), optional
+        """
+        if fences is not None:
+            samples = np.clip(samples, *fences)
+        return cls(samples.mean(axis=0), _spread(samples, scale), fences)
+
+    def clipped(self, x: Array) -> Array:
+        """Points in the user's units, moved to the fences where they lie beyond."""
+        return x if self.fences is None else np.clip(x, *self.fences)
 
     def __call__(self, x: Array) -> Array:
         """Map (n, d) points in the user's units to the kernel's coordinates."""
-        return np.ascontiguousarray((x - self.shift) / self.scale)
+        return np.ascontiguousarray((self.clipped(x) - self.shift) / self.scale)
+
+
+def _spread(samples: Array, scale: bool | str) -> Array:
+    """By column, see `Coordinates.from_samples`; 1 where there is none."""
+    deviation = samples.std(axis=0) if scale else np.ones(samples.shape[1])
+    # A constant column has a deviation of rounding size at most; it carries no distance.
+    negligible = deviation <= 1e-12 * np.abs(samples).max(axis=0)
+    if scale == "robust":
+        low, high = np.quantile(samples, [0.25, 0.75], axis=0)
+        middle = (high - low) / _GAUSSIAN_IQR
+        # Where half of a column or more is one value, only the rest says how wide it is.
+        deviation = np.where(middle > 1e-12 * deviation, middle, deviation)
+    return np.where(negligible, 1.0, deviation)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ later works on this one form.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,14 @@ import numpy as np
 from roodso._typing import Array, IntArray
 from roodso._validation import check_table
 
-__all__ = ["SampledSources", "Sources", "column_names", "is_stacked", "match_columns"]
+__all__ = [
+    "SampledSources",
+    "Sources",
+    "column_names",
+    "column_quantiles",
+    "is_stacked",
+    "match_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,10 @@ class Sources:
         """Samples of one source, (n_i, d)."""
         return self.samples[self.codes == source]
 
+    def with_samples(self, samples: Array) -> Sources:
+        """The same rows of the same sources with other values."""
+        return replace(self, samples=samples)
+
     def restricted(self, rows: IntArray) -> Sources:
         """Some of the rows, in the order given; sources left without any are left out."""
         codes = self.codes[rows]
@@ -227,6 +238,12 @@ def column_names(X: Any, where: str = "X") -> tuple[str, ...] | None:
     if len(set(names)) < len(names):
         raise ValueError(f"{where} must have distinct column names, got {list(names)}")
     return names
+
+
+def column_quantiles(samples: Array, levels: tuple[float, float]) -> tuple[Array, Array]:
+    """Quantiles of each column at two levels, of all rows together: each of shape (d,)."""
+    low, high = np.quantile(samples, levels, axis=0)
+    return low, high
 
 
 def match_columns(X: Any, names: tuple[str, ...] | None, where: str = "X") -> Any:

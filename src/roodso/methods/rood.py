@@ -9,6 +9,7 @@ data, choose the kernel, draw support points, one pass over kernel values, learn
 
 from __future__ import annotations
 
+import numbers
 import time
 import warnings
 from collections.abc import Sequence
@@ -16,8 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from scipy.spatial import cKDTree
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array, IntArray
 from roodso._validation import (
@@ -49,9 +52,17 @@ from roodso.support import check_box, data_box, latin_hypercube
 __all__ = ["RooDSO"]
 
 #: What the ball's own parameters are where ``uncertainty_set`` replaces them.
-_BALL_DEFAULTS = {"nu": 0.2, "kernel": "rbf", "bandwidth": "median", "gamma": 0.0, "scale": False}
-#: What shapes the kernel, the support and the pass over kernel values, besides the loss.
-_KERNEL = ("kernel", "bandwidth", "scale", "random_state")
+_BALL_DEFAULTS: dict[str, Any] = {
+    "nu": 0.2,
+    "kernel": "rbf",
+    "bandwidth": "median",
+    "gamma": 0.0,
+    "scale": False,
+    "clip": None,
+}
+#: See `RooDSO.for_heavy_tails`.
+_HEAVY_TAILS: dict[str, Any] = {"nu": 0.95, "scale": "robust"}
+#: What shapes the support and the pass over kernel values, besides loss and kernel.
 _PREPARATION = (
     "n_support",
     "support_box",
@@ -80,17 +91,18 @@ class RooDSO(DecisionMaker):
     nu : float in (0, 1], default=0.2
         Conservatism: at least a share ``1 - nu`` of the sources lies inside the learned ball.
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
     gamma : float, default=0.0
         Added to the squared radius (eq:SMC_ambiguity_set_gamma).
     uncertainty_set : learner of `roodso.sets`, optional
-        Instead of the ball that ``nu``, ``kernel``, ``bandwidth``, ``gamma`` and ``scale``
-        describe.
+        Instead of the ball that ``nu``, ``kernel``, ``bandwidth``, ``gamma``, ``scale`` and
+        ``clip`` describe.
     n_support : int, default=200
         J, the number of support points drawn by Latin hypercube besides the samples. More let the
         worst case put mass where no sample lies.
-    support_box : (lower, upper), optional
-        Where they are drawn, and the box of ``continuous``; by default the samples' own box.
+    support_box : (lower, upper) or float in (0, 0.5), optional
+        Where they are drawn, and the box of ``continuous``; by default the samples' own box. A
+        share q is short for the quantiles of each column at q and 1 - q.
     representer : {"exact", "herded", "full"}, default="exact"
         Where the witness is sought. "exact" costs nothing in quality; "herded" is the paper's
         reduced-complexity representer with ``n_herding`` points a source, "full" spans all support
@@ -146,9 +158,14 @@ class RooDSO(DecisionMaker):
         the embedding exact, with the kernel values of all samples that are still there. For a few
         new rows or a new source that is many times faster; the answer is that of a fresh fit, up to
         ``tol``.
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations. The decision is in
-        the user's units either way.
+    scale : {False, True, "robust"}, default=False
+        Whether the kernel sees columns divided by their standard deviations, or ("robust") by what
+        their interquartile ranges say of these. The decision is in the user's units either way.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        For heavy tails: samples beyond these quantiles of a column, of all rows together, are
+        moved to them before all else (a share q is short for (q, 1 - q)). The worst case, and what
+        is certified, is then over distributions between these fences only; `clipped_` says what
+        was moved. Scores are costs of data as they are.
     random_state : int, Generator or None, default=None
         Draws the support points, the subsample for the median and the seeds, in a fixed order.
     n_jobs : int or None, default=None
@@ -165,6 +182,9 @@ class RooDSO(DecisionMaker):
         Bounds, worst-case distribution, witness.
     uncertainty_set_ : UncertaintySet
         ``weights`` (alpha), ``radius``, ``bandwidth``, ``kernel``, ``contains(samples)``.
+    clipped_ : DataFrame
+        What ``clip`` did: by column the fences ``lower`` and ``upper``, and how many samples were
+        ``below`` and ``above``.
     set_learner_ : SupportMeasureBall or other learner
         The fitted learner, with support measures and distances.
 
@@ -185,6 +205,7 @@ class RooDSO(DecisionMaker):
     uncertainty_set_: UncertaintySet
     _programme: Programme
     _box_search: BoxSearch | None
+    _n_clipped: IntArray
 
     def __init__(
         self,
@@ -215,7 +236,8 @@ class RooDSO(DecisionMaker):
         max_rank: int | None = None,
         memory_limit: float | str | None = None,
         warm_start: bool = False,
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: Any = None,
@@ -247,9 +269,40 @@ class RooDSO(DecisionMaker):
         self.memory_limit = memory_limit
         self.warm_start = warm_start
         self.scale = scale
+        self.clip = clip
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+
+    @classmethod
+    def for_heavy_tails(cls, loss: Any, **parameters: Any) -> Self:
+        """Settings that did well on data with outliers; none of them is the paper's.
+
+        ``nu=0.95`` makes the ball as small as the nearest sources allow: at small nu the ball
+        holds next to the worst distribution on the support points, outliers among them, and the
+        decision is that of robust optimisation. ``scale="robust"`` keeps outliers from setting the
+        columns' scales. ``docs/heavy-tails.md`` says what was measured, and what this gives up:
+        the ball contains few of the sources, so its worst case is no bound for a new one.
+
+        Parameters
+        ----------
+        loss : Loss
+        **parameters
+            Any of the others, which go before these.
+
+        Examples
+        --------
+        >>> from roodso.datasets import make_heavy_tailed_sources
+        >>> from roodso.losses import Newsvendor
+        >>> shops = make_heavy_tailed_sources(10, (30, 100), random_state=0)
+        >>> loss = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
+        >>> model = RooDSO.for_heavy_tails(loss, random_state=0).fit(shops)
+        >>> paper = RooDSO(loss, random_state=0).fit(shops)
+        >>> fresh = make_heavy_tailed_sources(1, 1000, random_state=1)[0]
+        >>> model.nu, model.score(fresh) > paper.score(fresh)
+        (0.95, True)
+        """
+        return cls(loss, **(_HEAVY_TAILS | parameters))
 
     def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:
         """Learn from samples of M sources and decide.
@@ -333,6 +386,18 @@ class RooDSO(DecisionMaker):
             warm = model._warm_start()
         return models
 
+    @property
+    def clipped_(self) -> pd.DataFrame:
+        """What ``clip`` did: fences and numbers of samples moved to them, by column."""
+        check_is_fitted(self, "solution_")
+        sources, space = self.uncertainty_set_.sources, self.uncertainty_set_.space
+        width = sources.n_columns
+        fences = space.coordinates.fences or (np.full(width, -np.inf), np.full(width, np.inf))
+        columns = dict(
+            zip(("lower", "upper", "below", "above"), (*fences, *self._n_clipped), strict=True)
+        )
+        return pd.DataFrame(columns, index=sources.names or [f"x{i}" for i in range(width)])
+
     def _worst_case(self, x: Array) -> Solution:
         programme = replace(self._programme, problem=self._problem.at(x))
         z = np.concatenate([x, self.solution_.internal])
@@ -407,6 +472,11 @@ class RooDSO(DecisionMaker):
 
     def _check_streamable(self) -> None:
         """Refuse what needs all samples at hand."""
+        clip = getattr(self._learner(), "clip", None)
+        if clip is not None:
+            raise ValueError(
+                f"data that are streamed cannot be clipped on the way, got clip={clip!r}"
+            )
         if self._paper_mode or self.embedding == "exact" or self.continuous is not False:
             raise ValueError(
                 "data that are streamed need representer='exact', gram='samples', "
@@ -483,8 +553,10 @@ class RooDSO(DecisionMaker):
         parameters = self.get_params(deep=False)
         shaping = {name: parameters[name] for name in _PREPARATION}
         shaping["loss"] = self._check_loss()
-        learner = self._learner().get_params(deep=False)
-        return shaping | {f"set {name}": learner.get(name) for name in _KERNEL}
+        learner = self._learner()
+        # A learner of the user's that does not say what shapes its kernel shares nothing.
+        settings = getattr(learner, "kernel_settings", lambda: learner.get_params(deep=False))()
+        return shaping | {f"set {name}": value for name, value in settings.items()}
 
     def _prepare(self, data: Sources | Stream) -> _Prepared:
         """All that does not depend on nu: kernel, support points, the pass over kernel values.
@@ -493,14 +565,20 @@ class RooDSO(DecisionMaker):
         """
         rng = np.random.default_rng(self.random_state)
         started = time.perf_counter()
-        sources, extremes = self._look_at(data)
-        space = self._learner().kernel_space(sources, rng)
-        lower, upper = check_box(self.support_box, extremes)
+        given, extremes = self._look_at(data)
+        space = self._learner().kernel_space(given, rng)
+        if isinstance(data, Sources):
+            data = given.with_samples(space.coordinates.clipped(given.samples))
+            extremes = data.samples
+        # The quantiles of a stream are those of its sample.
+        share = isinstance(self.support_box, numbers.Real)
+        box = check_box(self.support_box, given.samples if share else extremes)
+        lower, upper = (space.coordinates.clipped(corner) for corner in box)
         drawn = latin_hypercube(lower, upper, self.n_support, rng)
         held = drawn if self.continuous is False else np.stack([lower, upper])
         problem = self._bind(*data_box(np.vstack([extremes, held])))
         if self.continuous == "prove":
-            check_provable(problem, sources.n_columns)
+            check_provable(problem, given.n_columns)
         seeds = rng.random(self.n_seeds)
         search_seed = int(rng.integers(2**32))
         landmark_seed = int(rng.integers(2**32))
@@ -510,7 +588,7 @@ class RooDSO(DecisionMaker):
         herded = None if steps is None else herd_sources(embedding, steps)
         elapsed = time.perf_counter() - started
         return _Prepared(
-            problem, embedding, seeds, steps, herded, (lower, upper), search_seed, elapsed
+            given, problem, embedding, seeds, steps, herded, (lower, upper), search_seed, elapsed
         )
 
     def _fit_prepared(self, prepared: _Prepared, warm: WarmStart | None = None) -> None:
@@ -530,6 +608,7 @@ class RooDSO(DecisionMaker):
         # Nothing is set before all has succeeded.
         self.set_learner_, self.uncertainty_set_ = learner, uncertainty
         self._programme, self._box_search = programme, search
+        self._n_clipped = prepared.n_clipped()
         timings = {"kernel": prepared.seconds, "set": learned - started, **solution.timings}
         self._finish(
             prepared.embedding.sources, prepared.problem, replace(solution, timings=timings)
@@ -630,12 +709,13 @@ class RooDSO(DecisionMaker):
 class _Prepared:
     """What models that differ only in the set's size share.
 
-    ``seed_places`` are numbers in [0, 1), places among the support points however many there are;
-    ``herded`` numbers samples, by source, where herding with ``steps`` is asked for; ``box`` is
-    where points may be drawn and ``search_seed`` is for looking for more in it; ``seconds`` is what
-    preparing took.
+    ``given`` are the samples before clipping; ``seed_places`` are numbers in [0, 1), places among
+    the support points however many there are; ``herded`` numbers samples, by source, where herding
+    with ``steps`` is asked for; ``box`` is where points may be drawn and ``search_seed`` is for
+    looking for more in it; ``seconds`` is what preparing took.
     """
 
+    given: Sources
     problem: Problem
     embedding: Embedding
     seed_places: Array
@@ -655,7 +735,13 @@ class _Prepared:
         embedding = self.embedding.restricted(rows)
         herded = None if self.steps is None else herd_sources(embedding, self.steps)
         seconds = time.perf_counter() - started
-        return replace(self, embedding=embedding, herded=herded, seconds=seconds)
+        given = self.given.restricted(rows)
+        return replace(self, given=given, embedding=embedding, herded=herded, seconds=seconds)
+
+    def n_clipped(self) -> IntArray:
+        """How many samples clipping raised, and lowered, in each column: (2, d)."""
+        before, after = self.given.samples, self.embedding.sources.samples
+        return np.stack([(after > before).sum(axis=0), (after < before).sum(axis=0)])
 
     def herded_gram(self) -> Array:
         """Gram matrix of the herded samples' embeddings, as Algorithm 1 has it."""

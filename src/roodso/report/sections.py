@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from roodso import guarantees
 from roodso.losses import CVaRPortfolio
 from roodso.losses.base import weighted_quantile
-from roodso.methods import SAA, ConvexHullDRO
+from roodso.methods import SAA, ConvexHullDRO, RooDSO
 from roodso.planner.formats import share, without_noise
 from roodso.planner.words import Words, listed, sentence
 from roodso.plots import (
@@ -504,6 +504,7 @@ def promises(subject: Subject) -> dict[str, Any]:
             "Values between the points considered. The worst case is taken over the "
             f"{len(subject.worst.support):,} rows and drawn points.",
         )
+    unsure[1:1] = _clipped(subject)
     return {
         "sure": [claim],
         "unsure": unsure,
@@ -517,6 +518,17 @@ def _statement(subject: Subject) -> str:
     learner = getattr(subject.model, "set_learner_", None)
     statement = getattr(learner, "statement", str)()
     return " ".join(statement.split())
+
+
+def _clipped(subject: Subject) -> list[str]:
+    """What the worst case leaves out where samples were moved to fences."""
+    if not isinstance(subject.model, RooDSO):
+        return []
+    moved = int(subject.model.clipped_[["below", "above"]].to_numpy().sum())
+    if moved == 0:
+        return []
+    told = f"Values beyond the fences that data were clipped at. {moved:,} of yours lay beyond "
+    return [told + "and were moved to them; the worst case is over what lies between."]
 
 
 def reproduction(subject: Subject) -> dict[str, Any]:

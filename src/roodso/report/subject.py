@@ -185,10 +185,14 @@ def _check_data(model: DecisionMaker, sources: Sources) -> None:
         return
     solution = model.solution_
     samples = solution.support[: sources.n_samples]
+    known = getattr(model, "uncertainty_set_", None)
+    given = sources.samples
+    if isinstance(known, UncertaintySet) and samples.shape == given.shape:
+        given = known.space.coordinates.clipped(given)  # as the model did before all else
     same = (
         sources.labels == solution.labels
-        and samples.shape == sources.samples.shape
-        and np.array_equal(samples, sources.samples)
+        and samples.shape == given.shape
+        and np.array_equal(samples, given)
         and np.array_equal(solution.origin[: sources.n_samples], sources.codes)
     )
     if not same:

@@ -49,14 +49,18 @@ class SupportMeasureBall(BallLearner):
         At most this share of the sources lies outside. For ``nu <= 1/M`` none does (a hard
         minimum enclosing ball).
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
         "median": the median of all pairwise distances of samples, of a random subsample where
         there are more than 2,000.
     gamma : float, default=0.0
         Added to the squared radius: the enlarged set of the paper's theorems
         (eq:SMC_ambiguity_set_gamma).
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations.
+    scale : {False, True, "robust"}, default=False
+        Whether the kernel sees columns divided by their standard deviations; "robust" takes those
+        of Gaussians with the columns' interquartile ranges, which outliers hardly change.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        For heavy tails: what lies beyond these quantiles of a column (of all rows together; a
+        share q is short for (q, 1 - q)) counts as lying on them, also in new samples.
     random_state : int, Generator or None, default=None
         Draws the subsample for the median.
     n_jobs : int or None, default=None
@@ -103,7 +107,8 @@ class SupportMeasureBall(BallLearner):
         kernel: Any = "rbf",
         bandwidth: float | str = "median",
         gamma: float = 0.0,
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -112,6 +117,7 @@ class SupportMeasureBall(BallLearner):
         self.bandwidth = bandwidth
         self.gamma = gamma
         self.scale = scale
+        self.clip = clip
         self.random_state = random_state
         self.n_jobs = n_jobs
 

@@ -69,16 +69,18 @@ class ConformalBall(CalibratedLearner, BallLearner):
         empirical distribution of a source sampled like the others.
     method : {"split", "leave-one-out"}, default="split"
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
         "median": the median of all pairwise distances of the training sources' samples, of a
         random subsample where there are more than 2,000.
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations in the training part.
+    scale : {False, True, "robust"}, default=False
+        As for `SupportMeasureBall`, from the training part.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        As for `SupportMeasureBall`, with quantiles of the training part's rows.
     training_share : float in [0, 1), optional
         Share of the sources, rounded down but at least one where something is to be learned from
         it, that kernel and (split) centre come from. By default 1/2 for the split; for
-        leave-one-out 1/4, or nothing where the kernel is fixed in advance: ``bandwidth`` a number
-        and ``scale`` False.
+        leave-one-out 1/4, or nothing where the kernel is fixed in advance: ``bandwidth`` a
+        number, ``scale`` False and ``clip`` None.
     center_nu : float in (0, 1], optional
         The nu of eq:dual_SMC_quadratic for the centre; the promise holds for any. By default
         ``nu``: that centre minimises the mean of the largest share nu of the squared distances,
@@ -133,7 +135,8 @@ class ConformalBall(CalibratedLearner, BallLearner):
         method: str = "split",
         kernel: Any = "rbf",
         bandwidth: float | str = "median",
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         training_share: float | None = None,
         center_nu: float | None = None,
         sampling_error: float | None = None,
@@ -146,6 +149,7 @@ class ConformalBall(CalibratedLearner, BallLearner):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.scale = scale
+        self.clip = clip
         self.training_share = training_share
         self.center_nu = center_nu
         self.sampling_error = sampling_error

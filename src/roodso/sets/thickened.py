@@ -82,9 +82,11 @@ class ThickenedHull(CalibratedLearner):
         Where the thickness is calibrated, a new source is promised to lie in the set with
         probability ``1 - nu``.
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations.
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
+    scale : {False, True, "robust"}, default=False
+        As for `SupportMeasureBall`, from the training part where there is one.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        As for `SupportMeasureBall`, with quantiles of the training part's rows where there is one.
     training_share : float in [0, 1), optional
         As for `ConformalBall`: the share of the sources that the kernel, and with "split" the hull,
         are learned from.
@@ -136,7 +138,8 @@ class ThickenedHull(CalibratedLearner):
         nu: float = 0.2,
         kernel: Any = "rbf",
         bandwidth: float | str = "median",
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         training_share: float | None = None,
         sampling_error: float | None = None,
         target_size: int | None = None,
@@ -150,6 +153,7 @@ class ThickenedHull(CalibratedLearner):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.scale = scale
+        self.clip = clip
         self.training_share = training_share
         self.sampling_error = sampling_error
         self.target_size = target_size
