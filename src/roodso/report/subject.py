@@ -147,6 +147,12 @@ class Subject:
 
 def _check_data(model: DecisionMaker, sources: Sources) -> None:
     """A page about other data than the model's would be wrong throughout."""
+    learned = getattr(model, "uncertainty_set_", None)
+    if isinstance(learned, UncertaintySet) and learned.landmarks is not None:
+        raise ValueError(
+            "a page needs a model that was fitted to samples in memory; this one was fitted to a "
+            "stream"
+        )
     solution = model.solution_
     samples = solution.support[: sources.n_samples]
     same = (
