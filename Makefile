@@ -32,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/intersection.py
 	$(BIN)/python benchmarks/continuous.py
+	$(BIN)/python benchmarks/scale.py
 
 # The interpreter is checked first: an old one fails late and obscurely.
 $(READY): pyproject.toml

@@ -31,7 +31,7 @@ SETTINGS = [
 _PACKAGES = {
     "numpy": "", "scipy": "", "pandas": "", "scikit-learn": "", "clarabel": "", "scs": "",
     "cvxpy": "", "joblib": "", "typer": "", "rich": "", "matplotlib": "plot", "pyarrow": "io",
-    "openpyxl": "io",
+    "openpyxl": "io", "dask": "dask", "distributed": "dask",
 }  # fmt: skip
 
 
