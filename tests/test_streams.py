@@ -227,6 +227,14 @@ def test_a_scan_counts_and_draws_by_lot():
     assert all(tuple(row) in rows for row in sources.samples)
 
 
+def test_a_rare_source_is_in_the_sample():
+    rare = {"many": np.arange(9000.0)[:, None], "few": np.arange(30.0)[:, None]}
+    for rows in (100, 10_000):
+        sources, _ = streams.from_arrays(rare, chunk_rows=rows).sampled()
+        assert np.bincount(sources.codes).tolist()[1] >= 10
+        assert sources.sizes.tolist() == [9000, 30]
+
+
 def test_lots_favour_no_piece():
     one_source = {"a": np.arange(6000.0)[:, None]}
     places = []
