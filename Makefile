@@ -32,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/intersection.py
 	$(BIN)/python benchmarks/continuous.py
+	$(BIN)/python benchmarks/scale.py
 
 # Peers are installed on the first run, each in an environment of its own under .venv/race.
 race: $(READY)

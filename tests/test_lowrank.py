@@ -87,7 +87,8 @@ def test_errors_are_bounds_whatever_the_data(seed):
 
 
 def test_errors_are_bounds_where_a_source_has_many_blocks(monkeypatch):
-    monkeypatch.setattr(lowrank, "_BLOCK", 7)
+    monkeypatch.setattr(lowrank, "_FINE", 7)
+    monkeypatch.setattr(lowrank, "_COARSE", 7)
     exact, low = both(RBF(0.7), some_sources(2, size=60), np.empty((0, 2)), max_rank=12)
     whole = both(RBF(0.7), some_sources(2, size=60), np.empty((0, 2)), max_rank=12)[1]
     missing = np.diag(exact.gram - low.gram)

@@ -15,12 +15,21 @@ import pandas as pd
 import pytest
 
 import roodso
-from roodso import RooDSO, streams
+from roodso import RooDSO, guarantees, streams
 from roodso.embedding import Embedding
 from roodso.exceptions import ConvergenceWarning
 from roodso.losses import ConvexLoss, Newsvendor
-from roodso.sets import FixedBall, SupportMeasureBall, ThickenedHull, UncertaintySet
+from roodso.model_selection import select
+from roodso.report import build_report
+from roodso.sets import (
+    FixedBall,
+    SupportMeasureBall,
+    ThickenedHull,
+    UncertaintySet,
+    nearest_mixture,
+)
 from roodso.sets.ball import squared_distances_to_center, squared_radius
+from roodso.sets.nearest import products_with_sources
 from roodso.solver.rows import LoopOptions, Programme
 from roodso.solver.solve import solve_programme
 from roodso.sources import Sources
@@ -218,6 +227,14 @@ def test_a_scan_counts_and_draws_by_lot():
     assert all(tuple(row) in rows for row in sources.samples)
 
 
+def test_a_rare_source_is_in_the_sample():
+    rare = {"many": np.arange(9000.0)[:, None], "few": np.arange(30.0)[:, None]}
+    for rows in (100, 10_000):
+        sources, _ = streams.from_arrays(rare, chunk_rows=rows).sampled()
+        assert np.bincount(sources.codes).tolist()[1] >= 10
+        assert sources.sizes.tolist() == [9000, 30]
+
+
 def test_lots_favour_no_piece():
     one_source = {"a": np.arange(6000.0)[:, None]}
     places = []
@@ -296,8 +313,24 @@ def test_more_that_needs_memory_is_refused():
     prepared = model()._prepare(stream)
     with pytest.raises(ValueError, match="in memory only"):
         prepared.restricted(np.arange(10))
-    with pytest.raises(TypeError, match="X must be a table"):
+    with pytest.raises(TypeError, match="X must be in memory here"):
         roodso.SAA(LOSS).fit(stream)
+    with pytest.raises(TypeError, match="X must be in memory here"):
+        select(model(), {"nu": [0.2, 0.4]}, stream)
+    with pytest.raises(ValueError, match="fitted to a stream"):
+        build_report(model().fit(stream), TABLES)
+
+
+def test_the_nearest_mixture_is_that_of_all_samples():
+    fitted = model().fit(streams.from_arrays(TABLES))
+    ball = fitted.uncertainty_set_
+    in_memory = replace(ball, sources=Sources.from_data(TABLES), landmarks=None)
+    points, weights = 2.0 + 0.1 * np.eye(2), np.array([0.3, 0.7])
+    ours, theirs = (products_with_sources(known, points, weights) for known in (ball, in_memory))
+    np.testing.assert_allclose(ours[0], theirs[0], atol=1e-3)
+    assert ours[1] == theirs[1]
+    assert nearest_mixture(ball, points, weights)[0].sum() == pytest.approx(1.0)
+    assert "of your 6 sources lie inside" in str(guarantees.summary(fitted))
 
 
 def test_without_pyarrow_the_command_is_named(monkeypatch):

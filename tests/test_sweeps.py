@@ -13,7 +13,7 @@ from roodso.datasets import make_newsvendor_sources
 from roodso.exceptions import ConvergenceWarning
 from roodso.losses import ConvexLoss, CVaRPortfolio, Newsvendor
 from roodso.sets import SupportMeasureBall, ThickenedHull
-from roodso.solver import solve
+from roodso.solver import solve, sweeps
 from roodso.solver.rows import LoopOptions
 from roodso.solver.sweeps import Question, WorkingSet, sweep, sweep_programme
 
@@ -127,6 +127,7 @@ def question(model, points, coefficients, in_sources):
 @pytest.mark.parametrize("known", [True, False], ids=["means known", "by landmarks"])
 @pytest.mark.usefixtures("few_at_a_time")
 def test_answers_are_what_all_points_say(known, monkeypatch):
+    monkeypatch.setattr(sweeps, "_TILE", 16)
     model = low()
     embedding = model._programme.embedding
     rng = np.random.default_rng(0)

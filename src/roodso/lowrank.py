@@ -23,7 +23,8 @@ A source's rows are cut into blocks b; as a seminorm of a mean of measures,
           q(\hat P_b)^2 = \frac{1}{n_b^2} \sum_{x, y \in b} k(x, y) - |F_b|^2 ,
 
 at a cost of N times the block's size in kernel values. Errors of single points cancel within a
-block. With rounding :math:`\epsilon` in kernel values the difference is wrong by some
+large block; however small it is, e is at most the mean of :math:`\sqrt{r(x, x)}`. With rounding
+:math:`\epsilon` in kernel values the difference is wrong by some
 :math:`\epsilon (1 + |C_b|_1)^2`, which is added.
 
 **What is exact.** For g in the span of kernel functions and the :math:`m_i`: its values, hence its
@@ -85,6 +86,9 @@ _MAX_RANK = 2000
 _FEW, _LEAST_SPREAD = 100, 1e-3
 #: Choices of landmarks before the errors are taken as they are.
 _ATTEMPTS = 3
+#: Samples of a block. An error is at most the root of the mean residual, whatever the blocks: where
+#: that is small enough, small ones will do; where not, more kernel values make the most of it.
+_FINE, _COARSE = 64, 2048
 #: Landmarks drawn at a time; a drawn point becomes one while its residual given those before it in
 #: its block is above this share of the block's largest.
 _DRAWN, _KEEP = 64, 0.1
@@ -583,6 +587,8 @@ class Learn:
         Of the kernel values between samples and landmarks.
     aim : float
         The residual, relative to C, that should do.
+    block : int
+        Samples of a block at most.
     """
 
     space: KernelSpace
@@ -591,15 +597,16 @@ class Learn:
     n_sources: int
     rounding: float
     aim: float
+    block: int
 
     def __call__(self, chunk: Chunk) -> Learned:
         """Sums over the chunk's samples, block by block."""
-        blocks = _blocks(chunk.codes)
+        blocks = _blocks(chunk.codes, self.block)
         y = self.space.coordinates(self.points)
         at_landmarks, own = np.empty((len(y), len(blocks))), np.empty(len(blocks))
         for b, (_, rows) in enumerate(blocks):
             x = self.space.coordinates(chunk.points[rows])
-            own[b] = Pairs(self.space.kernel, x, x).values().mean()
+            own[b] = _mean_within(self.space.kernel, x)
             at_landmarks[:, b] = _column_means(Pairs(self.space.kernel, x, y), len(x), len(y))
         features = solve_triangular(self.triangle, at_landmarks, lower=True)
         mass = solve_triangular(self.triangle, features, lower=True, trans="T")
@@ -644,14 +651,25 @@ class Learned:
         )
 
 
-def _blocks(codes: IntArray) -> list[tuple[int, IntArray]]:
+def _mean_within(kernel: Kernel, x: Array) -> float:
+    """Mean of all kernel values among points; tiles on and above the diagonal serve both sides."""
+    pairs, total = Pairs(kernel, x, x), 0.0
+    starts = range(0, len(x), _BLOCK)
+    for a, first in enumerate(starts):
+        for second in starts[a:]:
+            tile = pairs.values(slice(first, first + _BLOCK), slice(second, second + _BLOCK))
+            total += float(tile.sum()) * (1.0 if first == second else 2.0)
+    return total / len(x) ** 2
+
+
+def _blocks(codes: IntArray, most: int) -> list[tuple[int, IntArray]]:
     """Rows in blocks of one source each, none of many rows: (source, rows)."""
     order = np.argsort(codes, kind="stable")
     present, starts = np.unique(codes[order], return_index=True)
     blocks = []
     for source, rows in zip(present, np.split(order, starts[1:]), strict=True):
         if source >= 0:
-            parts = np.array_split(rows, -(-len(rows) // _BLOCK))
+            parts = np.array_split(rows, -(-len(rows) // most))
             blocks += [(int(source), part) for part in parts]
     return blocks
 
@@ -700,7 +718,8 @@ def learn_landmarks(
         y = space.coordinates(points)
         triangle = _triangle(space.kernel, y)
         rounding = Pairs(space.kernel, farthest, y).rounding
-        asked = Learn(space, points, triangle, len(sizes), rounding, tol)
+        block = _FINE if residual <= tol else _COARSE
+        asked = Learn(space, points, triangle, len(sizes), rounding, tol, block)
         total = reduce(add, chunks.map(asked, n_jobs=n_jobs))
         outliers, room = total.outliers, max_rank - len(points)
         enough = (total.errors / sizes).max() <= np.sqrt(tol * space.kernel.bound)

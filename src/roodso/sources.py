@@ -76,6 +76,10 @@ class Sources:
             if groups is not None:
                 raise ValueError("groups must be None where X already is a Sources object")
             return X
+        if hasattr(X, "pieces"):
+            raise TypeError(
+                "X must be in memory here: a stream is read by RooDSO.fit and RooDSO.path only"
+            )
         if is_stacked(X):
             return cls._from_stacked(X, groups)
         if not isinstance(X, (Mapping, Sequence)) or isinstance(X, (str, bytes)):

@@ -321,7 +321,7 @@ class _Dask(Stream):
         self._frame = frame
         self._group = group
         self._columns = columns
-        self.names = tuple(columns)
+        self.names = tuple(str(name) for name in columns)
 
     def pieces(self, work: Callable[[Piece], T], *, n_jobs: int = 1) -> Iterator[T]:
         """See `Stream.pieces`; ``n_jobs`` is the cluster's matter."""
@@ -582,10 +582,11 @@ def open_data(X: Any, groups: Any = None) -> Sources | Stream:
     groups
         With a Dask data frame the name of its column that names the source.
     """
-    if isinstance(X, Stream):
+    if callable(getattr(X, "pieces", None)):
         if groups is not None:
             raise ValueError("groups must be None where X is a stream, which has its own")
-        return X
+        stream: Stream = X
+        return stream
     if type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed"):
         if not isinstance(groups, str):
             raise ValueError(

@@ -32,6 +32,7 @@ _PACKAGES = {
     "numpy": "", "scipy": "", "pandas": "", "scikit-learn": "", "clarabel": "", "scs": "",
     "highspy": "", "cvxpy": "", "pot": "", "joblib": "", "typer": "", "rich": "",
     "matplotlib": "plot", "jinja2": "report", "pyarrow": "io", "openpyxl": "io",
+    "dask": "dask", "distributed": "dask",
 }  # fmt: skip
 #: Solvers by cvxpy's names.
 _SOLVERS = {"clarabel": "CLARABEL", "scs": "SCS", "highspy": "HIGHS"}

@@ -491,7 +491,7 @@ class RooDSO(DecisionMaker):
         memory = None
         if self.memory_limit is not None:
             memory = check_bytes(self.memory_limit, "memory_limit")
-        if isinstance(data, Stream):
+        if not isinstance(data, Sources):
             scan = data.scan()
             return Streamed.learn(
                 *(space, data, *data.sampled(), (scan.lower, scan.upper), drawn),

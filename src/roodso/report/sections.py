@@ -557,6 +557,11 @@ def reproduction(subject: Subject) -> dict[str, Any]:
                     ("upper bound", f"{solution.upper_bound:.12g}"),
                     ("lower bound", f"{solution.lower_bound:.12g}"),
                     ("support points", f"{len(solution.support):,}"),
+                    *(
+                        []
+                        if solution.embedding is None
+                        else [("embeddings", solution.embedding.summary())]
+                    ),
                 ],
             ),
             ("Versions", versions),

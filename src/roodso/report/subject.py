@@ -183,9 +183,14 @@ def _check_data(model: DecisionMaker, sources: Sources) -> None:
     """A page about other data than the model's would be wrong throughout."""
     if isinstance(model, BarycenterSAA):  # it keeps no sample, only the barycentre
         return
+    known = getattr(model, "uncertainty_set_", None)
+    if isinstance(known, UncertaintySet) and known.landmarks is not None:
+        raise ValueError(
+            "a page needs a model that was fitted to samples in memory; this one was fitted to a "
+            "stream"
+        )
     solution = model.solution_
     samples = solution.support[: sources.n_samples]
-    known = getattr(model, "uncertainty_set_", None)
     given = sources.samples
     if isinstance(known, UncertaintySet) and samples.shape == given.shape:
         given = known.space.coordinates.clipped(given)  # as the model did before all else
