@@ -11,7 +11,15 @@ from sklearn.model_selection import GroupKFold
 from roodso import SAA, RooDSO
 from roodso.datasets import load_bakery
 from roodso.experiments import defaults
-from roodso.experiments.defaults import CONTENDERS, LOSSES, Settings, draw, main, run, summarize
+from roodso.experiments.defaults import (
+    CONTENDERS,
+    LOSSES,
+    Settings,
+    draw,
+    reproduce,
+    run,
+    summarize,
+)
 from roodso.experiments.defaults_report import page
 from roodso.model_selection import select
 
@@ -195,17 +203,17 @@ def test_bad_arguments_are_named(tmp_path, arguments, message):
         run(**({"settings": TINY, "folder": tmp_path} | arguments))
 
 
-def test_the_command_writes_all_and_a_second_call_adds_nothing(tmp_path, monkeypatch, capsys):
+def test_the_study_writes_all_and_resuming_adds_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(defaults, "QUICK", TINY)
-    call = ["--quick", "--out", str(tmp_path), "--only", *NAMES]
-    main(call)
+    reproduce(tmp_path, quick=True, contenders=NAMES)
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {"runs.csv", "runs.json", "summary.csv", "heavy-tails.md"}
     before = {name: (tmp_path / name).read_bytes() for name in written}
     monkeypatch.setattr(defaults, "_contend", lambda *_: pytest.fail("work was done"))
-    main(call)
+    with pytest.raises(ValueError, match="resume to take its runs"):
+        reproduce(tmp_path, quick=True, contenders=NAMES)
+    reproduce(tmp_path, quick=True, contenders=NAMES, resume=True)
     assert {name: (tmp_path / name).read_bytes() for name in written} == before
-    assert "tasks" in capsys.readouterr().err
 
 
 # The page -------------------------------------------------------------------------------------

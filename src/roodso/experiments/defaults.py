@@ -11,13 +11,11 @@ sources out at a time says of the setting is kept as well. So a choice by data c
 afterwards: in each unit the setting that cost least on sources left out, among one contender's or
 those of many, with its costs on targets that had no part in the choice.
 
-Run as ``python -m roodso.experiments.defaults``; ``--help`` says the rest.
+Run as ``roodso reproduce defaults``.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -41,7 +39,16 @@ from roodso.model_selection.criteria import summarize as judge
 from roodso.sets import ThickenedHull
 from roodso.sources import Sources
 
-__all__ = ["CONTENDERS", "FAMILIES", "QUICK", "Settings", "main", "run", "summarize"]
+__all__ = [
+    "CONTENDERS",
+    "FAMILIES",
+    "QUICK",
+    "Settings",
+    "reproduce",
+    "run",
+    "summarize",
+    "write_page",
+]
 
 #: Share of the targets, and of the sources left out, that "cvar" averages.
 TAIL = 0.2
@@ -346,47 +353,56 @@ def _with_interval(name: str, values: Array) -> Row:
     return {name: values[0], f"{name}_low": low, f"{name}_high": high}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The command; see ``--help``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m roodso.experiments.defaults",
-        description="What options for heavy tails do to costs on unseen sources.",
-    )
-    parser.add_argument("--quick", action="store_true", help="a small form that takes a minute")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument(
-        "--repetitions", type=int, help="units of each generator (default: 40, or 2 with --quick)"
-    )
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="contenders (default: all)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="folder of the results, and of what is finished, which is not done again "
-        "(default: results/defaults, or results/defaults-quick)",
-    )
-    parser.add_argument("--docs", type=Path, help="folder of the page (default: that of --out)")
-    given = parser.parse_args(arguments)
-    settings = QUICK if given.quick else Settings()
-    folder = given.out or Path("results") / ("defaults-quick" if given.quick else "defaults")
+def reproduce(
+    folder: str | Path,
+    *,
+    quick: bool = False,
+    repetitions: int | None = None,
+    n_jobs: int = 1,
+    resume: bool = False,
+    contenders: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Run the study, or what is left of it, and write its runs, summary and page.
+
+    Parameters
+    ----------
+    folder : str or Path
+    quick : bool, default=False
+        The small form that takes a minute.
+    repetitions : int, optional
+        Units of each generator; by default 40, or 2 where quick.
+    n_jobs : int, default=1
+        Processes. It changes no result.
+    resume : bool, default=False
+        Whether runs that are there already are taken, and only what is missing is made.
+    contenders : sequence of str, optional
+        Some of `CONTENDERS`; by default all.
+    progress : callable, optional
+    """
+    folder = Path(folder)
+    settings = QUICK if quick else Settings()
+    if (folder / "runs.csv").exists() and not resume:
+        raise ValueError(
+            f"{folder / 'runs.csv'} exists: resume to take its runs and make what is missing, or "
+            "choose another folder"
+        )
+    if repetitions is None:
+        repetitions = 2 if quick else 40
     runs = run(
         settings,
         folder,
-        repetitions=given.repetitions or (2 if given.quick else 40),
-        contenders=given.only,
-        n_jobs=given.jobs,
-        progress=_tell,
+        repetitions=repetitions,
+        contenders=contenders,
+        n_jobs=n_jobs,
+        progress=progress,
     )
     written = folder / "summary.csv"
     write_atomically(written, summarize(runs).to_csv(index=False, float_format="%.5g"))
-    summary = pd.read_csv(written)  # so that the page can be made again from the file
-    write_atomically((given.docs or folder) / "heavy-tails.md", page(summary, settings))
+    # From the file, so that the page can be made again from it.
+    write_page(pd.read_csv(written), settings, folder)
 
 
-def _tell(stage: str, fraction: float | None, details: dict[str, Any]) -> None:
-    sys.stderr.write(f"\r{details['done']} of {details['of']} {stage}")
-    if fraction == 1.0:
-        sys.stderr.write("\n")
-
-
-if __name__ == "__main__":
-    main()
+def write_page(summary: pd.DataFrame, settings: Settings, folder: Path) -> None:
+    """Write ``heavy-tails.md``."""
+    write_atomically(folder / "heavy-tails.md", page(summary, settings))

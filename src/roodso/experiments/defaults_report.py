@@ -27,8 +27,8 @@ _WORDS = {
     "paper": "on the paper's generator",
 }
 _NOTE = (
-    "This page is written by `python -m roodso.experiments.defaults --docs docs`; its figures are "
-    "those of the last run."
+    "This page is made by `python -m roodso.experiments.page docs` from `results/defaults`, which "
+    "`roodso reproduce defaults` writes; its figures are those of the last full run."
 )
 _WHY = """\
 ## What goes wrong

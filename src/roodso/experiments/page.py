@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from roodso.experiments import coverage
+from roodso.experiments import coverage, defaults
 from roodso.experiments.bakery import Bakery
 from roodso.experiments.catalogue import STUDIES
 from roodso.experiments.choice import choice
@@ -132,9 +132,10 @@ def write_pages(docs: Path, results: Path) -> None:
     if choosing.exists():
         text = choosing.read_text(encoding="utf-8")
         write_atomically(choosing, with_choice(text, results))
-    summary = results / "coverage" / "summary.csv"
-    if summary.exists():
-        coverage.write_page(pd.read_csv(summary), coverage.Settings(), docs)
+    for name, module in (("coverage", coverage), ("defaults", defaults)):
+        summary = results / name / "summary.csv"
+        if summary.exists():
+            module.write_page(pd.read_csv(summary), module.Settings(), docs)
 
 
 if __name__ == "__main__":
