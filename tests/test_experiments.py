@@ -14,11 +14,22 @@ import roodso
 from roodso import SAA
 from roodso.cli.app import app
 from roodso.datasets import make_newsvendor_sources
-from roodso.experiments import ablation, bakery, coffee, etf, measures, methods, page, study, table1
+from roodso.experiments import (
+    ablation,
+    bakery,
+    choice,
+    coffee,
+    etf,
+    measures,
+    methods,
+    page,
+    study,
+    table1,
+)
 from roodso.experiments.catalogue import STUDIES, make_study
 from roodso.experiments.held_out import HINDSIGHT, TUNED, Case
 from roodso.experiments.measures import MEASURES, SUMMARY, Sample, contrast, judge, summarize
-from roodso.experiments.methods import BALL, METHODS
+from roodso.experiments.methods import BALL, HULL, METHODS
 from roodso.experiments.study import TIMINGS, find_tables, reproduce
 from roodso.experiments.synthetic import LOSS
 from roodso.losses import CVaRPortfolio, Newsvendor
@@ -602,3 +613,20 @@ def test_published_rows_are_full_ones_of_a_committed_program(name):
     assert stored == json.loads(json.dumps(expected))
     assert rows["commit"].str.fullmatch(r"[0-9a-f]{10}").all()
     assert all(path.stat().st_size < 300_000 for path in (RESULTS / name).iterdir())
+
+
+def test_the_page_on_choosing_is_made_from_the_results():
+    text = (ROOT / "docs" / "how-to-choose.md").read_text(encoding="utf-8")
+    assert page.with_choice(text, RESULTS) == text
+
+
+def test_choices_are_compared_in_pairs_on_the_same_draws():
+    """Two methods of which one costs one more on every draw, whatever the draws."""
+    levels = np.random.default_rng(0).normal(0, 10, 30)
+    costs = pd.DataFrame({HULL: levels, BALL: levels + 1})
+    samples = {"a": {"mean": Sample("a", "mean", costs)}}
+    assert choice._differences(samples, HULL, BALL)[2] == "| a | **-1.00 [-1.00, -1.00]** |  |  |"
+    counted = choice._counts(samples)[2]
+    assert counted.startswith(f"| {HULL} | {BALL} | 1 | 1 | 0 | 0 | 0 | 0 |")
+    other = choice._differences(samples, BALL, HULL)[2]
+    assert other == "| a | **1.00 [1.00, 1.00]** |  |  |"

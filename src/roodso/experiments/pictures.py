@@ -9,6 +9,9 @@ import pandas as pd
 
 __all__ = ["by_method"]
 
+#: Of measures that are better where they are higher.
+_TITLES = {"sharpe": "Sharpe ratio (right: better)"}
+
 
 def by_method(summary: pd.DataFrame, measures: list[str]) -> Any:
     """Differences to RooD-SO with intervals: a row a case, a column a measure, a line a method.
@@ -34,7 +37,7 @@ def by_method(summary: pd.DataFrame, measures: list[str]) -> Any:
             here = summary[(summary["study"] == study) & (summary["measure"] == measure)]
             _draw(axes[i, j], here, names)
             if i == 0:
-                axes[i, j].set_title(measure, fontsize=9)
+                axes[i, j].set_title(_TITLES.get(measure, measure), fontsize=9)
             if j == 0:
                 axes[i, j].set_ylabel(_broken(study), fontsize=8)
     figure.supxlabel("difference to RooD-SO (right: costs more), 95% intervals", fontsize=9)

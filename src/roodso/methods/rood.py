@@ -302,6 +302,11 @@ class RooDSO(DecisionMaker):
         >>> model.nu, model.score(fresh) > paper.score(fresh)
         (0.95, True)
         """
+        if parameters.get("uncertainty_set") is not None:
+            raise ValueError(
+                "uncertainty_set must be None for for_heavy_tails, which shapes the paper's ball; "
+                f"set scale='robust' on the set itself, got {parameters['uncertainty_set']!r}"
+            )
         return cls(loss, **(_HEAVY_TAILS | parameters))
 
     def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:

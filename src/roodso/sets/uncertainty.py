@@ -156,7 +156,10 @@ class UncertaintySet:
     def weights(self) -> Array:
         """alpha, the weight of each source in the centre of a ball: (M,)."""
         if self.n_anchors > 1:
-            raise AttributeError("a hull of several anchors has no single centre: see mixtures")
+            raise AttributeError(
+                "a hull of several anchors has no single centre; the mixture that the worst case "
+                "of a fitted model is near is model.solution_.mixture"
+            )
         return self.mixtures[0]
 
     @property
