@@ -501,6 +501,31 @@ def test_what_is_left_out_is_said_and_what_it_follows_from_is_kept(tmp_path, mon
     assert line.split(" | ")[5] == "not run"
 
 
+def test_a_fit_that_a_busy_machine_stopped_early_is_run_again(monkeypatch):
+    """Its clock ran out before it had the processor for the time allowed."""
+    limits = []
+
+    def fit(model, sources):
+        limits.append(model.time_limit)
+        busy = len(limits) < 3
+        state = ablation.STOPPED if busy else ablation.DONE
+        return {"status": state, "cpu_seconds": 0.3 * ablation.LIMIT}
+
+    monkeypatch.setattr(ablation, "_fit", fit)
+    row = make_study("ablation").work((100, 2, 0, ablation.BOTH, "run"))[0]
+    assert row["status"] == ablation.DONE
+    assert limits == [ablation.LIMIT, 4 * ablation.LIMIT, 16 * ablation.LIMIT]
+
+    def had_its_time(model, sources):
+        limits.append(model.time_limit)
+        return {"status": ablation.STOPPED, "cpu_seconds": 1.1 * ablation.LIMIT}
+
+    limits.clear()
+    monkeypatch.setattr(ablation, "_fit", had_its_time)
+    row = make_study("ablation").work((100, 2, 0, ablation.BOTH, "run"))[0]
+    assert (row["status"], len(limits)) == (ablation.STOPPED, 1)
+
+
 @pytest.mark.parametrize("variant", [ablation.BOTH, ablation.NEITHER])
 def test_the_common_ball_is_that_of_the_samples(variant):
     """With sources larger than what is herded, where the two differ."""

@@ -11,7 +11,8 @@ stays below 2.2%; without either the solver fails within its time limit for M > 
 *Time* is that of one fit: kernel values, ball and programme. *Delta* is the difference of a
 variant's optimal value to the exact one, relative to that. A programme has `LIMIT` seconds; the
 paper's had 1,800 on a machine of eight cores. Factorizing is not interrupted, so a fit that takes
-more than twice the limit in all counts as having reached it. A variant that reaches the limit in
+more than twice the limit in all counts as having reached it. Seconds are those of the processor:
+where a machine was busy and a solver's clock ran out early, it is run again. A variant that reaches the limit in
 every trial at some (M, n) is not run at the same n with more sources, nor at the same M with more
 samples, and its rows say so. Which fits reach the limit depends on the machine, so these rows may
 differ in another run.
@@ -29,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from roodso._typing import Array
 from roodso.datasets import make_newsvendor_sources
 from roodso.exceptions import SolverError
 from roodso.experiments.measures import Verdict, table
@@ -42,6 +44,9 @@ __all__ = ["LIMIT", "VARIANTS", "Ablation"]
 
 #: Seconds for one programme.
 LIMIT = 5.0
+#: A solver looks at the wall clock. Where it was stopped before it had the processor for so long, as
+#: on a busy machine, it is run again with so many times the limit.
+_PATIENCE = (1, 4, 16)
 EXACT, BOTH = "exact", "RooD-SO (RCR and RG)"
 NEITHER = "w/o RCR and RG"
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -116,29 +121,15 @@ class Ablation(Study):
             nu=_NU,
             n_herding=50,
             gram="samples",
-            time_limit=LIMIT,
             random_state=trial,
             n_jobs=1,
             **VARIANTS[variant],
         )
-        row: Row = {}
-        try:
-            with timed(row):
-                fitted(model, sources)
-        except SolverError as error:
-            return [row | {"status": STOPPED, "solver": error.status}]
-        solution = model.solution_
-        late = solution.status == "time limit" or row["seconds"] > 2 * LIMIT
-        return [
-            row
-            | {
-                "status": STOPPED if late else DONE,
-                "solver": solution.status,
-                "value": solution.upper_bound,
-                "radius": model.uncertainty_set_.radius,
-                "iterations": solution.iterations,
-            }
-        ]
+        for patience in _PATIENCE:
+            row = _fit(model.set_params(time_limit=patience * LIMIT), sources)
+            if row["status"] == DONE or row["cpu_seconds"] >= LIMIT:
+                break
+        return [row]
 
     def summarize(self, rows: pd.DataFrame) -> pd.DataFrame:
         """By size and variant: trials, how many were solved, times, and Delta of those solved."""
@@ -183,10 +174,9 @@ class Ablation(Study):
             (
                 f"{trials} trials a size; nu = {_NU}, T = 50, J = 200; a limit of {LIMIT:g} "
                 "seconds a programme (the paper: 1,800), twice that for all of a fit, on one "
-                "thread. Entries are mean CPU "
-                "seconds of the fits that were solved; in parentheses how many, where not all "
-                "were. `limit`: the limit was reached in every trial; `not run`: beyond the limit "
-                "at a smaller size."
+                "thread. Entries are mean CPU seconds of the fits that were solved; in "
+                "parentheses how many, where not all were. `limit`: the limit was reached in "
+                "every trial; `not run`: beyond the limit at a smaller size."
             ),
             "",
         ]
@@ -221,6 +211,25 @@ class Ablation(Study):
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
         return figure
+
+
+def _fit(model: RooDSO, sources: list[Array]) -> Row:
+    """One fit, and what became of it."""
+    row: Row = {}
+    try:
+        with timed(row):
+            fitted(model, sources)
+    except SolverError as error:
+        return row | {"status": STOPPED, "solver": error.status}
+    solution = model.solution_
+    late = solution.status == "time limit" or row["cpu_seconds"] > 2 * LIMIT
+    return row | {
+        "status": STOPPED if late else DONE,
+        "solver": solution.status,
+        "value": solution.upper_bound,
+        "radius": model.uncertainty_set_.radius,
+        "iterations": solution.iterations,
+    }
 
 
 def _beyond(rows: pd.DataFrame, variant: str, n: int, M: int) -> bool:
