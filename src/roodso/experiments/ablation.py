@@ -12,10 +12,10 @@ stays below 2.2%; without either the solver fails within its time limit for M > 
 variant's optimal value to the exact one, relative to that. A programme has `LIMIT` seconds; the
 paper's had 1,800 on a machine of eight cores. Factorizing is not interrupted, so a fit that takes
 more than twice the limit in all counts as having reached it. Seconds are those of the processor:
-where a machine was busy and a solver's clock ran out early, it is run again. A variant that reaches the limit in
-every trial at some (M, n) is not run at the same n with more sources, nor at the same M with more
-samples, and its rows say so. Which fits reach the limit depends on the machine, so these rows may
-differ in another run.
+where a machine was busy and a solver's clock ran out early, it is run again. A variant that
+reaches the limit in every trial at some (M, n) is not run at the same n with more sources, nor at
+the same M with more samples, and its rows say so. Which fits reach the limit depends on the
+machine, so these rows may differ in another run.
 
 Unlike the paper's, all variants here factorize the Gram matrix by its numerical rank, which for
 two items and the median bandwidth is far below the number of points. The cone is then small
@@ -44,8 +44,8 @@ __all__ = ["LIMIT", "VARIANTS", "Ablation"]
 
 #: Seconds for one programme.
 LIMIT = 5.0
-#: A solver looks at the wall clock. Where it was stopped before it had the processor for so long, as
-#: on a busy machine, it is run again with so many times the limit.
+#: A solver looks at the wall clock. Where it was stopped before it had the processor for so long,
+#: as on a busy machine, it is run again with so many times the limit.
 _PATIENCE = (1, 4, 16)
 EXACT, BOTH = "exact", "RooD-SO (RCR and RG)"
 NEITHER = "w/o RCR and RG"
