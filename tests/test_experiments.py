@@ -498,7 +498,7 @@ def test_what_is_left_out_is_said_and_what_it_follows_from_is_kept(tmp_path, mon
         line for line in (tmp_path / "ablation.md").read_text().splitlines()
         if line.startswith("| 30 | 3 |")
     )  # fmt: skip
-    assert line.split(" | ")[5] == "not run"
+    assert line.split(" | ")[6] == "not run"
 
 
 def test_a_fit_that_a_busy_machine_stopped_early_is_run_again(monkeypatch):
