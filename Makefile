@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-long examples lint format bench clean
+.PHONY: demo test test-long examples lint format bench race clean
 
 demo: $(READY)
 	$(BIN)/roodso demo --force
@@ -32,6 +32,11 @@ bench: $(READY)
 	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/intersection.py
 	$(BIN)/python benchmarks/continuous.py
+	$(BIN)/python benchmarks/scale.py
+
+# Peers are installed on the first run, each in an environment of its own under .venv/race.
+race: $(READY)
+	$(BIN)/python benchmarks/race.py --docs docs
 
 # The interpreter is checked first: an old one fails late and obscurely.
 $(READY): pyproject.toml

@@ -29,6 +29,7 @@ import numpy as np
 from roodso import RooDSO
 from roodso.embedding import source_means
 from roodso.losses import Newsvendor
+from roodso.model_selection import select
 
 N_SOURCES, N_SAMPLES, N_SUPPORT = 20, 1000, 1000
 NUS = [round(0.05 * k, 2) for k in range(1, 20)]
@@ -86,6 +87,16 @@ def path_against_fit(d: int, repetitions: int) -> list[Any]:
     path = best_time(lambda: model.path(X, NUS), repetitions)
     gap = max(m.solution_.gap for m in model.path(X, NUS))
     return [d, f"{path:.2f}", f"{fit:.2f}", f"{path / fit:.2f}", f"{gap:.1e}"]
+
+
+def select_against_fit(n_sources: int, n_samples: int, repetitions: int) -> list[Any]:
+    """One row: seconds of `select` over nu, leaving one source out, and of one fit; the ratio."""
+    X = sources(2, n_sources, n_samples)
+    model = RooDSO(newsvendor(2), n_support=N_SUPPORT, random_state=0)
+    fit = best_time(lambda: model.fit(X), repetitions)
+    chosen = best_time(lambda: select(model, {"nu": NUS}, X), repetitions)
+    fits = len(NUS) * n_sources
+    return [n_sources, n_samples, fits, f"{chosen:.2f}", f"{fit:.2f}", f"{chosen / fit:.1f}"]
 
 
 def full_programme(model: RooDSO, tables: Sequence[np.ndarray]) -> float:
@@ -205,6 +216,11 @@ def main(repetitions: int) -> None:
         f"Nineteen values of nu against one fit ({shape})",
         ["d", "path (s)", "fit (s)", "ratio", "largest gap"],
         [path_against_fit(d, repetitions) for d in (2, 10)],
+    )
+    print_table(
+        f"Nineteen values of nu, leaving one source out, against one fit (d = 2, J = {N_SUPPORT})",
+        ["M", "n", "fits", "select (s)", "fit (s)", "ratio"],
+        [select_against_fit(M, n, repetitions) for M, n in ((20, 350), (20, 1000), (10, 4000))],
     )
     sizes = [400, 800, 1600]
     results = [fit_against_full(size, repetitions) for size in sizes]

@@ -9,6 +9,7 @@ from roodso import SAA, ConvexHullDRO, RooDSO
 from roodso.datasets import load_bakery
 from roodso.losses import CVaRPortfolio, Newsvendor
 from roodso.model_selection import compare
+from roodso.sets import ThickenedHull
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -50,7 +51,7 @@ def bakery_arguments():
     """Model, data and all that a full page shows."""
     data, store, target = bakery()
     model = RooDSO(BAKERY_LOSS, nu=0.4, scale=True, n_support=50, random_state=0, n_jobs=1)
-    rivals = {"pooled average": SAA(BAKERY_LOSS), "worst source": ConvexHullDRO(BAKERY_LOSS)}
+    rivals = {"pooled average": SAA(BAKERY_LOSS), "hull of sources": ConvexHullDRO(BAKERY_LOSS)}
     comparison = compare({"RooD-SO": model, **rivals}, data, store, n_bootstrap=100)
     fitted = {name: rival.fit(data, groups=store) for name, rival in rivals.items()}
     return {
@@ -65,6 +66,21 @@ def bakery_arguments():
         "note": "As if it opened tomorrow.",
         "currency": "\u20ac",
         "unit": "pieces",
+    }
+
+
+def thick_arguments():
+    """The page of a hull of sources, thickened."""
+    data, store, target = bakery()
+    hull = ThickenedHull(0.1, tail=0.5, scale=True, random_state=0, n_jobs=1)
+    model = RooDSO(BAKERY_LOSS, uncertainty_set=hull, n_support=50, random_state=0, n_jobs=1)
+    return {
+        "model": model.fit(data, groups=store),
+        "X": data,
+        "groups": store,
+        "target": target,
+        "rivals": {"hull of sources": ConvexHullDRO(BAKERY_LOSS).fit(data, groups=store)},
+        "name": "thickened hull (ours)",
     }
 
 
@@ -86,6 +102,10 @@ def hostile_arguments():
         "target": tables[HOSTILE_SOURCES[0]],
         "nus": [0.2, 0.9],
         "title": HOSTILE[1],
+        "remarks": HOSTILE,
+        "command": f"roodso decide {HOSTILE[1]}",
+        "decision_note": HOSTILE[0],
+        "source": HOSTILE[0],
         "note": HOSTILE_SOURCES[0] + " with a lone \ud800 surrogate",
         "name": "RooD-SO",
         "currency": "</script><!--",

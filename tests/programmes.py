@@ -29,7 +29,7 @@ def programme(
     sources = Sources.from_data(tables)
     low, high = sources.samples.min(axis=0), sources.samples.max(axis=0)
     extra = np.random.default_rng(seed).uniform(low, high, (n_extra, sources.n_columns))
-    coordinates = Coordinates.from_samples(sources.samples, standardize=False)
+    coordinates = Coordinates.from_samples(sources.samples, scale=False)
     space = KernelSpace(kernel or RBF(1.0), coordinates)
     embedding = Embedding.compute(space, sources, extra)
     if mixtures is None:

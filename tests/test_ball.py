@@ -19,7 +19,7 @@ from roodso import sets
 from roodso.datasets import make_newsvendor_sources
 from roodso.embedding import Embedding
 from roodso.kernels import RBF, Laplace, Matern52
-from roodso.sets import SupportMeasureBall
+from roodso.sets import SupportMeasureBall, quadratic
 from roodso.sets.ball import solve_dual, squared_distances_to_center, squared_radius
 from roodso.sources import Sources
 
@@ -585,6 +585,7 @@ def test_parameters_are_stored_as_given_and_come_back():
         "bandwidth": "median",
         "gamma": 0.1,
         "scale": True,
+        "clip": None,
         "random_state": 3,
         "n_jobs": 1,
     }
@@ -683,15 +684,25 @@ def test_it_says_that_it_finds_outliers():
             ValueError,
             r"bandwidth must be a number in \(0, inf\) or 'median', got",
         ),
-        ({"bandwidth": "mean"}, ValueError, "bandwidth must be a positive number or 'median', got"),
+        ({"bandwidth": "mean"}, ValueError, r"bandwidth must be .* such as '3\*median', got"),
         ({"bandwidth": None}, TypeError, r"bandwidth must be a number in \(0, inf\) or 'median', "),
         (
             {"kernel": RBF(1.0), "bandwidth": 2.0},
             ValueError,
             "bandwidth=2.0 conflicts with the kernel object's own",
         ),
-        ({"scale": 1}, TypeError, "scale must be True or False, got 1"),
-        ({"scale": "yes"}, TypeError, "scale must be True or False, got 'yes'"),
+        ({"scale": 1}, TypeError, "scale must be True, False or 'robust', got 1"),
+        ({"scale": "yes"}, ValueError, "scale must be True, False or 'robust', got 'yes'"),
+        ({"bandwidth": "0*median"}, ValueError, r"such as '3\*median', got '0\*median'"),
+        ({"bandwidth": "x*median"}, ValueError, r"such as '3\*median', got 'x\*median'"),
+        ({"bandwidth": "nan*median"}, ValueError, r"such as '3\*median', got"),
+        ({"bandwidth": "3median"}, ValueError, r"such as '3\*median', got '3median'"),
+        ({"clip": 0.5}, ValueError, r"clip must be a number in \(0, 0.5\) or \(low, high\), got"),
+        ({"clip": True}, TypeError, r"clip must be a number in \(0, 0.5\)"),
+        ({"clip": "some"}, TypeError, r"clip must be a share below 0.5, a pair .* got 'some'"),
+        ({"clip": (0.1,)}, TypeError, r"clip must be a share below 0.5"),
+        ({"clip": (0.9, 0.1)}, ValueError, r"clip must have low < high, got \(0.9, 0.1\)"),
+        ({"clip": (-0.1, 0.9)}, ValueError, r"clip\[0\] must be a number in \[0, 1\], got -0.1"),
         ({"random_state": -1}, TypeError, "random_state must be None, a whole number >= 0 or a"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None, -1 or a positive whole number, got 0"),
     ],
@@ -765,3 +776,47 @@ def test_methods_that_call_their_argument_x_say_so():
 
 def test_the_learner_is_exported():
     assert sets.SupportMeasureBall is SupportMeasureBall
+
+
+# Many sources -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_sources", [51, 180])
+@pytest.mark.parametrize("kind", ["linear", "grid", "rbf", "wide", "narrow"])
+@pytest.mark.parametrize("nu", [0.001, 0.2, 0.55, 1.0])
+def test_many_sources_are_at_their_optimum(n_sources, kind, nu):
+    """Nothing can be moved to where it is worth more, which is what an optimum is."""
+    rng = np.random.default_rng(n_sources)
+    points = rng.normal(size=(n_sources, 2))
+    if kind == "grid":  # duplicates and ties
+        points = rng.integers(-2, 3, (n_sources, 2)).astype(float)
+    width = {"rbf": 2.0, "wide": 2e4, "narrow": 2e-2}.get(kind)
+    squared = ((points[:, None] - points) ** 2).sum(axis=2)
+    gram = points @ points.T if width is None else np.exp(-squared / width)
+    alpha, cap = solve_dual(gram, nu), min(1.0, 1.0 / (n_sources * nu))
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (alpha >= 0).all()
+    assert (alpha <= cap * (1 + 1e-12)).all()
+    worth = np.diag(gram) - 2 * gram @ alpha
+    could_grow, could_shrink = worth[alpha < cap], worth[alpha > 0]
+    if len(could_grow):
+        assert could_grow.max() - could_shrink.min() <= 1e-11 * size(gram)
+
+
+def test_the_exchange_of_pairs_and_the_interior_point_method_agree(monkeypatch):
+    points = np.random.default_rng(0).normal(size=(120, 3))
+    gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / 2.0)
+    by_pairs = solve_dual(gram, 0.2)
+    monkeypatch.setattr(quadratic, "_STEPS", 0)  # pairs give up at once
+    np.testing.assert_allclose(solve_dual(gram, 0.2), by_pairs, atol=1e-9)
+
+
+@pytest.mark.parametrize("cap", [0.02, 0.3, 1.0])
+def test_the_exchange_of_pairs_comes_near_by_itself(cap):
+    points = np.random.default_rng(1).normal(size=(90, 3))
+    gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / 2.0)
+    linear = points[:, 0]
+    a = quadratic._by_pairs(gram, linear, cap)
+    worth = linear - 2 * gram @ a
+    assert a.sum() == pytest.approx(1.0, abs=1e-12)
+    assert worth[a < cap].max() - worth[a > 0].min() <= 2e-6

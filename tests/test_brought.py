@@ -31,8 +31,9 @@ def test_a_table_of_ones_own(tmp_path):
     ("text", "message"),
     [
         ("product,small,regular\n1,2,3\n", r"missing: \['large'\]"),
-        ("product,small,regular,large\n1,2,3,many\n", "must hold numbers only"),
-        ("product,small,regular,large\n1,2,3,\n", "must hold numbers only"),
+        ("product,small,regular,large\n1,2,3,4\n1,2,3,many\n", "many in row 3, column 'large'"),
+        ("product,small,regular,large\n1,2,3,\n", "numbers only .* nan in row 2"),
+        ("product,small,regular,large\n1,inf,3,4\n", "inf in row 2, column 'small'"),
     ],
 )
 def test_other_tables_are_refused(text, message, tmp_path):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -13,6 +15,7 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 import roodso
@@ -20,11 +23,14 @@ from roodso import SAA, RooDSO
 from roodso.cli.app import app
 from roodso.cli.commands import EXIT_CODES
 from roodso.cli.init import sample
+from roodso.cli.methods import METHODS
 from roodso.cli.screen import visible
 from roodso.exceptions import SolverError
 from roodso.losses import CVaRPortfolio, Newsvendor
-from roodso.model_selection import compare
+from roodso.model_selection import compare, select
 from roodso.planner.formats import Formats
+from roodso.planner.words import sentence
+from roodso.sets import ConformalBall, ThickenedHull
 
 MONEY = ["--price", "50,40", "--cost", "20,15", "--holding", "5,3", "--backorder", "10,8"]
 LOSS = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
@@ -100,7 +106,7 @@ def test_decide_says_the_decision_in_plain_words(folder):
     fitted = model()
     assert f"{fitted.decision_['loaves']:.2f} pieces" in out
     assert f"a profit of at least {-fitted.objective_:,.2f} EUR" in out
-    assert "No other decision can promise better" in out
+    assert "No order can promise better" in out
     assert "The world that is feared" in out
     losing = run("decide", *NEWS[:6], "--price", "20", "--cost", "19", "--backorder", "9").stdout
     assert "a cost of at most" in losing
@@ -132,21 +138,144 @@ def test_decide_portfolio_gives_what_the_library_gives(folder):
         [{"weight": row["weight"], **row["amounts"]} for row in found["worst_world"]]
     )
     returns = world[["stocks", "bonds", "gold"]] @ np.array(list(found["decision"].values()))
-    assert f"return {100 * (returns @ world['weight']):.2f}% in the mean" in out
+    assert f"returns {100 * (returns @ world['weight']):.2f}% on average" in out
     order = np.argsort(returns.to_numpy())
     shares = world["weight"].to_numpy()[order]
     taken = np.minimum(shares, np.maximum(0.1 - (np.cumsum(shares) - shares), 0.0))
     tail = float(taken @ returns.to_numpy()[order]) / 0.1
-    assert f"and {100 * tail:.2f}% in the mean of the worst 10%" in out
+    assert f"and {100 * tail:.2f}% on average in the worst 10%" in out
 
 
-@pytest.mark.parametrize("method", ["saa", "hull"])
+OTHERS = {
+    "conformal": RooDSO(
+        LOSS,
+        uncertainty_set=ConformalBall(nu=0.2, scale=True, random_state=0),
+        random_state=0,
+    ),
+    "thick": RooDSO(
+        LOSS,
+        uncertainty_set=ThickenedHull(0.1, scale=True, random_state=0),
+        random_state=0,
+    ),
+    "saa": SAA(LOSS),
+    "hull": roodso.ConvexHullDRO(LOSS),
+    "wasserstein": roodso.WassersteinDRO(LOSS),
+    "barycenter": roodso.BarycenterSAA(LOSS, random_state=0),
+    "intersection": roodso.IntersectionDRO(LOSS, random_state=0),
+}
+
+
+@pytest.mark.parametrize("method", OTHERS)
 def test_other_methods_can_decide(folder, method):
-    found = json.loads(run("decide", *NEWS, "--method", method, "--json", "-").stdout)
+    assert set(METHODS) == {"rood", *OTHERS}
+    flags = ["--method", method, "--json", "d.json"]
+    out = run("decide", *NEWS, *flags).stdout
+    found = json.loads((folder / "d.json").read_text())
     table, groups = sales()
-    other = {"saa": roodso.SAA, "hull": roodso.ConvexHullDRO}[method](LOSS)
-    expected = other.fit(table, groups=groups)
+    expected = clone(OTHERS[method]).fit(table, groups=groups)
     assert found["worst_case"]["upper_bound"] == pytest.approx(expected.objective_)
+    assert list(found["decision"].values()) == pytest.approx(
+        expected.solution_.decision.tolist(), rel=1e-6
+    )
+    robust = method not in ("saa", "barycenter")
+    assert ("At worst: a profit of at least" in out) == robust
+    assert ("Expected: a profit of" in out) == (not robust)
+    assert ("The world that is feared" in out) == robust
+    assert ("Proved: the set contains" in out) == (method == "conformal")
+    assert ("nearest_mixture" in found) == (method in ("conformal", "thick"))
+
+
+@pytest.mark.parametrize("name", ["ball", "hull", "thick"])
+def test_the_set_is_another_word_for_the_method(folder, name):
+    method = {"ball": "rood"}.get(name, name)
+    decided = run("decide", *NEWS, "--set", name, "--quiet").stdout
+    assert decided == run("decide", *NEWS, "--method", method, "--quiet").stdout
+    run("init", "--output", "p.toml")
+    text = (folder / "p.toml").read_text().replace('# set = "ball"', f'set = "{name}"')
+    (folder / "p.toml").write_text(text)
+    assert run("decide", "newsvendor", "--problem", "p.toml", "--quiet").stdout == decided
+    # A flag goes before the file, whichever word it uses.
+    other = run("decide", "newsvendor", "--problem", "p.toml", "--method", "saa", "--quiet").stdout
+    assert other == run("decide", *NEWS, "--method", "saa", "--quiet").stdout
+
+
+def test_set_and_method_may_not_contradict_each_other(folder):
+    told = error("decide", *NEWS, "--set", "thick", "--method", "saa", code=4)
+    assert "contradict each other" in told
+    run("decide", *NEWS, "--set", "thick", "--method", "thick", "--quiet")
+    assert "one of ball, hull, thick" in error("decide", *NEWS, "--set", "thik", code=4)
+
+
+def test_thickness_and_tail_reach_the_set(folder):
+    table, groups = sales()
+    for flags, options in (
+        (["--thickness", "0.25"], {"thickness": 0.25}),
+        (["--thickness", "0.05", "--source-tail", "0.4"], {"thickness": 0.05, "tail": 0.4}),
+        (
+            ["--thickness", "leave-one-out", "--nu", "0.5"],
+            {"thickness": "leave-one-out", "nu": 0.5},
+        ),
+    ):
+        learner = ThickenedHull(scale=True, random_state=0).set_params(**options)
+        expected = RooDSO(LOSS, uncertainty_set=learner, random_state=0).fit(table, groups=groups)
+        found = json.loads(run("decide", *NEWS, "--set", "thick", *flags, "--json", "-").stdout)
+        assert found["worst_case"]["upper_bound"] == pytest.approx(expected.objective_)
+    tail = roodso.ConvexHullDRO(LOSS, tail=0.4).fit(table, groups=groups)
+    out = run("decide", *NEWS, "--set", "hull", "--source-tail", "0.4").stdout
+    assert f"{-tail.objective_:,.2f} on average" in out
+    assert "none of them with more than 21%" in out
+
+
+@pytest.mark.parametrize("value", ["x", "", "-1", "nan"])
+def test_impossible_thicknesses_are_refused(folder, value):
+    told = error("decide", *NEWS, "--set", "thick", "--thickness", value, code=4)
+    assert "thickness" in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        (["--thickness", "0.2"], "--thickness has no effect on the method rood"),
+        (["--set", "thick", "--nu", "0.3"], "--nu has no effect on the method thick"),
+        (["--method", "saa", "--nu", "0.3"], "--nu has no effect on the method saa"),
+        (["--method", "conformal", "--source-tail", "0.3"], "--source-tail has no effect"),
+    ],
+)
+def test_flags_without_effect_are_pointed_at(folder, flags, name):
+    assert name in run("decide", *NEWS, *flags, "--quiet").stderr
+    assert "no effect" not in run("decide", *NEWS, "--nu", "0.3", "--quiet").stderr
+    calibrated = ["--set", "thick", "--thickness", "split", "--nu", "0.5"]
+    assert "no effect" not in run("decide", *NEWS, *calibrated, "--quiet").stderr
+
+
+def test_auto_chooses_thickness_and_tail(folder):
+    (folder / "small.csv").write_text("\n".join(sample("newsvendor").splitlines()[:206]))
+    flags = ["newsvendor", "small.csv", *NEWS[2:], "--set", "thick", "--auto", "--json", "d.json"]
+    said = " ".join(run("decide", *flags).stderr.split())
+    found = re.search(r"source_tail = (\S+) and thickness = (\S+) cost least", said)
+    frame = pd.read_csv("small.csv")
+    table, groups = frame[["loaves", "rolls"]], frame["shop"]
+    learner = ThickenedHull(scale=True, random_state=0)
+    best = select(RooDSO(LOSS, uncertainty_set=learner, random_state=0), None, table, groups)
+    chosen = json.loads((folder / "d.json").read_text())["method"]["parameters"]
+    assert chosen["thickness"] == best.best_params_["uncertainty_set__thickness"]
+    tail = best.best_params_["uncertainty_set__tail"]
+    assert found.group(1) == ("none" if tail is None else f"{tail:g}")
+    assert found.group(2) == f"{best.best_params_['uncertainty_set__thickness']:g}"
+
+
+@pytest.mark.parametrize("method", ["conformal", "barycenter", "intersection", "thick"])
+def test_every_method_has_a_page(folder, method):
+    run("decide", *NEWS, "--method", method, "--report", "page.html", "--jobs", "1")
+    page = (folder / "page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert METHODS[method].label in page
+    assert ("Proved: the set contains" in page) == (method == "conformal")
+
+
+def test_a_ball_that_cannot_be_calibrated_is_refused(folder):
+    told = error("decide", *NEWS, "--method", "conformal", "--nu", "0.05", code=4)
+    assert "calibration" in told
 
 
 def test_auto_chooses_nu_on_held_out_sources(folder):
@@ -156,7 +285,9 @@ def test_auto_chooses_nu_on_held_out_sources(folder):
     assert json.loads(result.stdout)["worst_case"]["upper_bound"] == pytest.approx(
         model(nu=nu).objective_, rel=1e-5
     )
-    assert "for the method rood" in error("decide", *NEWS, "--auto", "--method", "saa", code=4)
+    assert "for the methods rood, conformal and thick" in error(
+        "decide", *NEWS, "--auto", "--method", "saa", code=4
+    )
 
 
 def test_whole_packs_and_constraints_are_kept(folder):
@@ -217,7 +348,7 @@ def test_evaluate_certifies_an_order_of_ones_own(folder):
     assert found["best"]["worst_case"]["upper_bound"] == pytest.approx(fitted.objective_)
     out = run("evaluate", *NEWS, "--order", "120,150").stdout
     assert "a cost of at most" in out
-    assert "The best decision has a profit of at least" in out
+    assert "The best order of all promises a profit of at least" in out
 
 
 def test_evaluate_says_what_an_order_does_not_meet(folder):
@@ -248,8 +379,8 @@ def test_compare_gives_what_the_library_gives(folder):
     assert found["verdict"] == expected.verdict()
     written = pd.read_csv("t.csv")
     assert written["cost"].tolist() == pytest.approx(expected.table["cost"].tolist())
-    out = run("compare", *NEWS, "--methods", "rood,saa").stdout
-    assert expected.verdict() in out
+    out = run("compare", *NEWS, "--methods", "ball,saa").stdout  # the set names the method
+    assert sentence(expected.verdict()) in out
     assert "no method 'sa'" in error("compare", *NEWS, "--methods", "sa", code=4)
 
 
@@ -276,6 +407,21 @@ def test_inspect_names_the_outlying_sources(folder):
     assert found["sources"][0]["means"]["loaves"] == pytest.approx(
         frame.loc[frame["shop"] == "shop 1", "loaves"].mean()
     )
+
+
+def test_inspect_counts_gaps_by_source_and_column(folder):
+    rows = ["a,1,2", "a,,3", "a,,", "b,4,1", "b,2,", "b,3,3"]
+    (folder / "gaps.csv").write_text("shop,rolls,loaves\n" + "\n".join(rows) + "\n")
+    found = json.loads(run("inspect", "gaps.csv", "--source", "shop", "--json", "-").stdout)
+    assert [source["missing"] for source in found["sources"]] == [
+        {"rolls": 2, "loaves": 1},
+        {"rolls": 0, "loaves": 1},
+    ]
+    assert [source["rows"] for source in found["sources"]] == [1, 2]
+    said = run("inspect", "gaps.csv", "--source", "shop").stdout
+    assert [line.split()[3:6:2] for line in said.splitlines() if line.startswith("│ a")] == [
+        ["1", "3"]
+    ]
 
 
 def test_inspect_counts_gaps_and_looks_at_a_single_source(folder):
@@ -387,19 +533,23 @@ def test_doctor_lists_versions_and_solves_a_problem():
     found = json.loads(run("doctor", "--json").stdout)
     assert found["self_test"]["passed"]
     assert found["packages"]["numpy"] == np.__version__
+    assert found["solvers"] == {"clarabel": True, "scs": True, "highspy": True}
 
 
-def test_doctor_fails_where_the_problem_is_not_solved(monkeypatch):
+def test_doctor_fails_where_a_solver_or_the_problem_fails(monkeypatch):
     from roodso.cli import doctor
 
+    with monkeypatch.context() as patch:
+        patch.setitem(doctor._SOLVERS, "scs", "GUROBI")  # not installed
+        assert "scs FAILS" in run("doctor", code=6).stdout
     monkeypatch.setattr(doctor, "_self_test", lambda: {"passed": False, "gap": 1.0, "seconds": 1.0})
     assert "NOT solved" in run("doctor", code=6).stdout
 
 
 def test_demo_decides_and_judges_without_looking_ahead(folder, report, monkeypatch):
-    from roodso.cli import demo
+    from roodso.cli import reporting
 
-    monkeypatch.setattr(demo, "compared", lambda *_: None)  # it takes ten seconds
+    monkeypatch.setattr(reporting, "compared", lambda *_: None)  # it takes ten seconds
     out = run("demo", "--store", "4").stdout
     assert "Store 4 opens on 30 April 2018" in out
     assert "What the orders would have earned" in out
@@ -462,7 +612,38 @@ def test_the_report_is_handed_all_it_needs(folder, report):
     assert set(call["comparison"].summary().index) == {*call["rivals"], call["name"]}
     assert call["title"] == "Order for the <station>"
     assert call["decision"].tolist() == np.round(call["decision"]).tolist()
-    assert call["note"] == "the <station>"
+    assert call["note"] == "614 rows of 12 sources (shop) from sales.csv: loaves, rolls"
+    assert call["source"] == "shop"
+    assert "whole packs" in call["decision_note"]
+
+
+def test_the_command_on_the_page_makes_the_same_decision_again(folder, report):
+    flags = ["--constraint", "loaves + rolls <= 120", "--no-scale", "--nu", "0.4"]
+    said = run("decide", *NEWS, *flags, "--report", "r.html", "--force", "--quiet").stdout
+    line = shlex.split(report[0]["command"])
+    assert line[0] == "roodso"
+    assert not {"--report", "--force", "--quiet"} & set(line)
+    assert run(*line[1:], "--quiet").stdout == said
+
+
+def test_warnings_on_the_data_reach_the_page(folder, report):
+    table = pd.read_csv("sales.csv").astype({"loaves": float})
+    table.loc[5, "loaves"] = None
+    table.loc[9, "rolls"] = -3
+    table.to_csv("gaps.csv", index=False)
+    flags = ["gaps.csv", *NEWS[2:], "--missing", "drop", "--report", "r.html"]
+    run("decide", "newsvendor", *flags)
+    missing, negative = report[0]["remarks"]
+    assert missing.startswith("1 of 614 rows had a missing entry (loaves: 1)")
+    assert negative.startswith("1 entry is below 0")
+
+
+def test_an_order_in_mind_has_a_page(folder, report):
+    run("evaluate", *NEWS, "--order", "120,150", "--report", "r.html")
+    (call,) = report
+    assert call["decision"].tolist() == [120.0, 150.0]
+    assert "in mind already" in call["decision_note"]
+    assert "--order 120,150" in call["command"]
 
 
 def test_a_report_that_cannot_be_made_is_refused_before_any_work(folder, monkeypatch):
@@ -663,6 +844,12 @@ def test_a_cell_that_holds_markup_shows_as_text(folder):
     for name in names:
         assert visible(name) in seen
     assert "\x1b" not in seen
+    run("decide", "newsvendor", "markup.csv", *flags, "--target-note", "<b>x", "--report", "m.html")
+    page = (folder / "m.html").read_text()
+    assert "&lt;script&gt;" in page
+    assert page.count("<script") == 2  # the slider's data, and the page's own
+    assert "<b>" not in page
+    assert "\x1b" not in page
     told = run("decide", "newsvendor", "markup.csv", "--source", "[bold]x", *MONEY, code=4)
     assert "\x1b" not in told.output
 

@@ -43,6 +43,29 @@ def test_every_example_works(example, folder, monkeypatch):
     assert "Traceback" not in result.output
 
 
+def others():
+    """Commands shown on pages written by hand: lines of a block that begin with ``roodso``."""
+    root = PAGE.parents[1]
+    for path in (root / "README.md", *sorted(PAGE.parent.glob("*.md"))):
+        if path != PAGE:
+            for line in re.findall(r"^(?:\$ )?roodso (.*)$", path.read_text("utf-8"), re.MULTILINE):
+                yield pytest.param(line, id=f"{path.name}: {line.split('  ')[0]}")
+
+
+@pytest.mark.parametrize("example", list(others()))
+def test_so_does_every_example_on_other_pages(example, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    arguments = shlex.split(example, comments=True)
+    writes = "--report" in arguments or arguments[0] == "init"
+    if arguments[0] == "reproduce":
+        if "DIR" in arguments:
+            pytest.skip("the example stands for a folder of tables that users bring")
+        if "--quick" not in arguments:  # in full it takes hours
+            arguments.append("--quick")
+    result = CliRunner().invoke(app, arguments + ["--force"] * writes)
+    assert result.exit_code == 0, result.output
+
+
 def test_there_is_an_example_of_every_command():
     begun = {" ".join(shlex.split(example)[:2]) for example in EXAMPLES}
     for name in ("decide", "evaluate", "compare"):

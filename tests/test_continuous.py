@@ -658,7 +658,7 @@ def test_a_hull_of_several_anchors():
 
     data = few(1, seed=9, n_sources=3)
     sources = Sources.from_data(data, None)
-    coordinates = Coordinates.from_samples(sources.samples, standardize=False)
+    coordinates = Coordinates.from_samples(sources.samples, scale=False)
     space = KernelSpace(RBF(0.6), coordinates)
     embedding = Embedding.compute(space, sources, np.empty((0, 1)))
     hull = UncertaintySet(np.eye(3), 0.05, 0.05, space, sources, embedding.gram)

@@ -54,7 +54,7 @@ def textbook_means(textbook, sources, points):
 
 def embed(kernel, sources, extra=None, *, scale=False, **options):
     data = Sources.from_data(sources)
-    coordinates = Coordinates.from_samples(data.samples, standardize=scale)
+    coordinates = Coordinates.from_samples(data.samples, scale=scale)
     extra = np.empty((0, data.n_columns)) if extra is None else extra
     return Embedding.compute(KernelSpace(kernel, coordinates), data, extra, **options)
 
@@ -251,14 +251,14 @@ def test_the_pass_holds_no_matrix_of_all_pairs(n_jobs):
 
 def test_coordinates_are_centred_and_in_the_users_units_by_default():
     samples = np.array([[1.0, 10.0], [3.0, 40.0]])
-    coordinates = Coordinates.from_samples(samples, standardize=False)
+    coordinates = Coordinates.from_samples(samples, scale=False)
     assert coordinates(samples).tolist() == [[-1.0, -15.0], [1.0, 15.0]]
     assert coordinates.scale.tolist() == [1.0, 1.0]
 
 
 def test_standardized_columns_have_deviation_one():
     samples = np.random.default_rng(0).normal(size=(50, 3)) * [1e-6, 1.0, 1e6] + [1.0, 0.0, -1e7]
-    mapped = Coordinates.from_samples(samples, standardize=True)(samples)
+    mapped = Coordinates.from_samples(samples, scale=True)(samples)
     assert mapped.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
     assert mapped.std(axis=0) == pytest.approx(np.ones(3), rel=1e-9)
 
@@ -266,7 +266,7 @@ def test_standardized_columns_have_deviation_one():
 @pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e8 / 3, 1e-300])
 def test_a_constant_column_is_left_alone(value):
     samples = np.column_stack([np.full(7, value), np.arange(7.0)])
-    coordinates = Coordinates.from_samples(samples, standardize=True)
+    coordinates = Coordinates.from_samples(samples, scale=True)
     assert coordinates.scale[0] == 1.0
     assert np.abs(coordinates(samples)[:, 0]).max() <= 1e-15 * abs(value)
 
@@ -316,7 +316,7 @@ def test_rows_may_come_in_any_order():
     samples, codes = stacked(sources)
     order = np.random.default_rng(0).permutation(len(samples))
     names = np.array(["a", "b", "c"])[codes]
-    space = KernelSpace(RBF(1.0), Coordinates.from_samples(samples, standardize=False))
+    space = KernelSpace(RBF(1.0), Coordinates.from_samples(samples, scale=False))
     none = np.empty((0, 2))
     straight = Embedding.compute(space, Sources.from_data(samples, names), none)
     mixed = Embedding.compute(space, Sources.from_data(samples[order], names[order]), none)

@@ -68,7 +68,7 @@ def test_sources_are_herded_one_by_one_wherever_their_rows_are():
     groups[:3] = "d"  # a source with fewer samples than steps
     data = Sources.from_data(samples, groups)
     kernel, textbook = KERNELS["matern32"]
-    space = KernelSpace(kernel, Coordinates.from_samples(samples, standardize=False))
+    space = KernelSpace(kernel, Coordinates.from_samples(samples, scale=False))
     embedding = Embedding.compute(space, data, rng.normal(size=(5, 2)))
     herded = herd_sources(embedding, 6)
     assert [len(rows) for rows in herded] == [min(6, size) for size in data.sizes]

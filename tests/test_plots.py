@@ -207,7 +207,7 @@ def test_methods_without_a_kernel_have_columns_and_no_map(shops):
     plain = SAA(LOSS).fit(shops)
     found = plots.worst_case_column(plain, "a")
     np.testing.assert_allclose(found.worst, found.pooled, atol=1e-12)
-    with pytest.raises(TypeError, match="must have learned a ball"):
+    with pytest.raises(TypeError, match="must have learned a set"):
         plots.source_map(plain)
     with pytest.raises(TypeError, match="must have learned a set"):
         plots.worst_mixture(plain)

@@ -33,6 +33,7 @@ from roodso.portable.archive import ArchiveReader, write_archive
 from roodso.portable.objects import LEARNERS, LOSSES, METHODS, RECORDS, conforms
 from roodso.portable.values import ValueReader, ValueWriter
 from roodso.sets import FixedBall, SupportMeasureBall
+from roodso.solver.solution import EmbeddingReport
 
 SHOPS = make_newsvendor_sources(6, (15, 25), random_state=0)
 FRAMES = {
@@ -95,6 +96,8 @@ def bits(value):
         return type(value), bits(value.get_params(deep=False))
     if value is None or isinstance(value, (bool, int, float, str, dt.date)):
         return type(value), repr(value)
+    if isinstance(value, EmbeddingReport):
+        return type(value), bits(vars(value))
     raise AssertionError(f"no rule for {type(value)}")
 
 
@@ -171,6 +174,7 @@ MODELS = {
     "product": lambda: fit(kernel=kernels.Matern32() * (kernels.RBF(1.0) + kernels.RBF())),
     "scale": lambda: fit(scale=True, data=FRAMES),
     "gamma": lambda: fit(gamma=0.01, nu=np.float64(0.5)),
+    "low rank": lambda: fit(embedding="low-rank", tol=1e-3, memory_limit="1 MB"),
     "herded": lambda: fit(representer="herded", n_herding=5, gram="herded"),
     "learner": lambda: fit(uncertainty_set=SupportMeasureBall(0.4, kernel="laplace")),
     "given ball": lambda: fit(uncertainty_set=FixedBall(0.2, weights=np.full(6, 1 / 6))),

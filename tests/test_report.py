@@ -11,14 +11,17 @@ from html.parser import HTMLParser
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import pages
-from roodso import SAA, ConvergenceWarning, ConvexHullDRO, RooDSO, SolverError
+from roodso import SAA, BarycenterSAA, ConvergenceWarning, ConvexHullDRO, RooDSO, SolverError
 from roodso.datasets import make_newsvendor_sources
 from roodso.losses import ConvexLoss, Newsvendor
+from roodso.planner.formats import Formats
+from roodso.planner.words import Words
 from roodso.plots import RobustnessPathDisplay
-from roodso.report import Formats, build_report, write_report
-from roodso.report.formats import Words
+from roodso.report import build_report, write_report
+from roodso.sets import ConformalBall, FixedBall, ThickenedHull
 
 _VOID = {"meta", "link", "input", "br", "img"}
 
@@ -205,7 +208,7 @@ def test_the_decision_comes_first_with_its_worst_case(bakery, page):
     bound = model.objective_
     sense = "a profit of at least" if bound < 0 else "a cost of at most"
     assert f"At worst: {sense} \u20ac{abs(bound):,.2f} on average" in first
-    assert "No order can promise better by more than 0.0001 %" in first
+    assert "No order can promise better by more than 0.0001%" in first
     assert "8 sources" in first
     assert "nu = 0.4" in first
     assert page.sections[0] == "decision"
@@ -218,7 +221,7 @@ def test_rivals_and_their_costs_are_those_of_the_comparison(bakery, page):
         amounts = " ".join(f"{a:,.0f}" if a == round(a) else f"{a:,.2f}" for a in rival.decision_)
         worst = bakery["model"].worst_case_cost(rival.decision_).upper_bound
         held = [summary.loc[name, column] for column in ("mean", "worst")]
-        money = [("\u2212" if c < 0 else "") + f"\u20ac{abs(c):,.2f}" for c in (worst, *held)]
+        money = [f"{c:,.2f}".replace("-", "\u2212") for c in (worst, *held)]
         assert f"{name} {amounts} {' '.join(money)}" in rows
     for label in bakery["groups"].unique():
         assert label in rows
@@ -232,7 +235,7 @@ def test_what_happened_afterwards_is_measured_on_the_target(bakery, page):
     inside = bakery["model"].uncertainty_set_.contains(bakery["target"])
     assert f"The new source lies {'inside' if inside else 'outside'} the set" in page.text
     best = SAA(pages.BAKERY_LOSS).fit([bakery["target"]]).objective_
-    assert f"\u20ac{abs(best):,.2f}" in page.text
+    assert f"best, had one known the data {best:,.2f}".replace("-", "\u2212") in page.text
 
 
 def test_outlying_sources_are_named(bakery, page):
@@ -248,7 +251,7 @@ def test_the_worst_case_is_shown_beside_the_pooled_data(bakery, page):
     for item in bakery["X"].columns:
         pooled = bakery["X"][item].mean()
         feared = (table["weight"] * table[item]).sum()
-        change = f"{feared / pooled - 1:+.0%}".replace("%", " %").replace("-", "\u2212")
+        change = f"{feared / pooled - 1:+.0%}".replace("-", "\u2212")
         assert f"{item} {pooled:,.2f} {feared:,.2f} {change}" in page.text
 
 
@@ -297,6 +300,36 @@ def test_a_decision_of_the_users_own_is_certified_anew():
     assert "this one gives up at most" in text
 
 
+def test_what_the_caller_knows_is_on_the_page():
+    model, shops = BALL.fit(list(small().values())), list(small().values())
+    page = Page(
+        build_report(
+            model,
+            shops,
+            decision=[2.0, 1.0],
+            decision_note="in packs of 1",
+            remarks=["3 rows were left out.", "Prices are made up."],
+            command="roodso decide newsvendor 'my sales.csv'",
+            source="shop",
+            nus=[0.4, 0.8],
+        )
+    )
+    decision = page.text[page.text.index("The order") :]
+    assert "In packs of 1" in decision[: decision.index("What to know of the data")]
+    remarks = decision[decision.index("What to know of the data") :]
+    assert "3 rows were left out. Prices are made up." in remarks
+    assert "From the terminal roodso decide newsvendor 'my sales.csv' In Python" in remarks
+    assert "without rounding; the one at the top of the page is another" in remarks
+    # Sources that are mere numbers carry the name of their column.
+    assert re.search(r"most like \d+% of shop \d", remarks)
+    assert "shop 0 12 0." in remarks
+
+
+def test_remarks_are_several_texts():
+    with pytest.raises(TypeError, match="remarks must be a sequence of str"):
+        build_report(BALL.fit(small()), small(), remarks="one text")
+
+
 def test_a_loose_certificate_is_said_to_be_loose():
     model = RooDSO(LOSS, nu=0.2, n_support=200, max_iter=1, max_rows=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="stopped"):
@@ -307,16 +340,126 @@ def test_a_loose_certificate_is_said_to_be_loose():
     assert "can promise better" not in text
 
 
+# Other sets than the ball
+
+
+@pytest.fixture(scope="module")
+def thick():
+    return pages.thick_arguments()
+
+
+def test_a_thickened_hull_is_spoken_of_as_mixtures(thick):
+    model = thick["model"]
+    page = Page(build_report(**thick))
+    assert page.unbalanced == []
+    assert "price" in page.sections
+    assert (
+        "whichever distribution it follows among the mixtures of your 8 sources (none of them "
+        "with more than 25%), thickened by 0.1" in page.text
+    )
+    assert "Thickness 0.1 Largest share of a source 25%" in page.text
+    assert "nu = " not in page.text[: page.text.index("Settings and versions")]
+    mixture = model.solution_.mixture
+    heaviest = model.uncertainty_set_.labels[int(np.argmax(mixture))]
+    said = re.search(r"The worst case is near a mixture of your sources: ([^.]*)\.", page.text)
+    assert f"{mixture.max():.0%} of {heaviest}" in said.group(1)
+    assert "(the thickness is 0.100)" in page.text
+    assert "Nothing is proved of a new source: the thickness 0.1 was given" in page.text
+    inside = model.uncertainty_set_.contains(thick["target"])
+    assert f"The new source lies {'inside' if inside else 'outside'} the set" in page.text
+    outside = [
+        str(label)
+        for label, distance in zip(
+            model.set_learner_.labels_, model.set_learner_.distances_, strict=True
+        )
+        if distance > 0.1 + 1e-6
+    ]
+    for label in outside:
+        assert re.search(rf"{label} \(0\.\d{{3}}\)", page.text)
+    assert ("no source alone may weigh so much" in page.text) == bool(outside)
+
+
+def test_its_slider_moves_the_thickness(thick):
+    stops = stops_of(build_report(**thick))
+    assert [float(stop["value"]) for stop in stops] == [0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4]
+    bounds = []
+    for stop in stops:
+        model = clone(thick["model"]).set_params(uncertainty_set__thickness=float(stop["value"]))
+        model.fit(thick["X"], groups=thick["groups"])
+        bounds.append(model.objective_)
+        amount = float(re.search(r"[\d.]+", stop["worst"]).group())
+        assert amount == pytest.approx(abs(model.objective_), abs=0.0051)
+    assert bounds == sorted(bounds)
+    assert stops[3]["amounts"] == [f"{a:,.2f}" for a in thick["model"].decision_]
+    text = Page(build_report(**thick)).text
+    assert "This page decides with thickness = 0.1." in text
+    assert "uncertainty_set__" not in text[: text.index("Settings and versions")]
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        ThickenedHull("leave-one-out", nu=0.4, random_state=0),
+        ConformalBall(nu=0.4, random_state=0),
+    ],
+)
+def test_a_calibrated_set_says_its_promise_and_moves_nu(learner):
+    shops = small(10)
+    model = RooDSO(LOSS, uncertainty_set=learner, n_support=10, random_state=0, n_jobs=1)
+    model.fit(shops)
+    html = build_report(model, shops)
+    text = Page(html).text
+    fitted = model.set_learner_
+    assert " ".join(fitted.statement().split()) in text
+    assert f"Holds the new source with {fitted.promise_:.0%} probability" in text
+    assert "for certain: the chance is below" in text
+    values = [float(stop["value"]) for stop in stops_of(html)]
+    assert 0.4 in values
+    assert min(values) * (fitted.calibration_.sum() + 1) >= 1
+    for stop in stops_of(html)[::3]:
+        other = clone(model).set_params(uncertainty_set__nu=float(stop["value"])).fit(shops)
+        amount = float(re.search(r"[\d.]+", stop["worst"]).group())
+        assert amount == pytest.approx(abs(other.objective_), abs=0.0051)
+
+
+def test_a_ball_of_given_radius_has_a_page_without_a_slider():
+    model = RooDSO(LOSS, uncertainty_set=FixedBall(0.2), n_support=10, random_state=0, n_jobs=1)
+    page = Page(build_report(model.fit(small()), small()))
+    assert "price" not in page.sections
+    assert "places" in page.sections
+
+
+def test_what_was_clipped_is_said():
+    shops = small()
+    model = RooDSO(LOSS, clip=0.1, n_support=10, random_state=0, n_jobs=1).fit(shops)
+    rows = np.vstack(list(shops.values()))
+    low, high = np.quantile(rows, [0.1, 0.9], axis=0)
+    moved = int(((rows < low) | (rows > high)).sum())
+    said = f"{moved} of yours lay beyond and were moved to them"
+    assert said in Page(build_report(model, shops, nus=[])).text
+    assert "fences" not in Page(build_report(BALL.fit(shops), shops, nus=[])).text
+
+
 # What does not apply is left out
 
 
 def test_methods_without_a_set_have_a_page():
-    for method in (SAA(LOSS), ConvexHullDRO(LOSS)):
-        page = Page(build_report(method.fit(small()), small()))
-        assert page.sections == ["decision", "world", "promises", "reproduction"]
-        assert page.unbalanced == []
-    assert "provided that" not in page.text
-    assert "whichever mixture of your sources" in page.text
+    page = Page(build_report(ConvexHullDRO(LOSS).fit(small()), small()))
+    assert page.sections == ["decision", "world", "promises", "reproduction"]
+    assert page.unbalanced == []
+    assert "whichever mixture of your 5 sources it turns out to be" in page.text
+    assert re.search(r"The worst case is a mixture of your sources: \d+% of s\d", page.text)
+
+
+@pytest.mark.parametrize("method", [SAA(LOSS), BarycenterSAA(LOSS)])
+def test_a_mean_is_not_called_a_worst_case(method):
+    model = method.fit(small())
+    rivals = {"hull": ConvexHullDRO(LOSS).fit(small())}
+    text = Page(build_report(model, small(), rivals=rivals)).text
+    assert f"Expected: a profit of {-model.objective_:,.2f} on average" in text
+    assert "provided that it is like" in text
+    assert "At worst" not in text
+    assert "worst case" not in text[: text.index("Settings and versions")]
 
 
 @pytest.mark.filterwarnings("ignore:the ball has radius 0")
@@ -324,7 +467,7 @@ def test_one_source_and_one_column_have_a_page():
     loss = Newsvendor(price=5, cost=2)
     shops = {"only": np.arange(1.0, 9.0).reshape(-1, 1)}
     page = Page(build_report(RooDSO(loss, random_state=0, n_support=5).fit(shops), shops))
-    assert page.sections == ["decision", "world", "promises", "reproduction"]
+    assert page.sections == ["decision", "promises", "reproduction"]
     assert "provided that it is like the average of your sources" in page.text
 
 
@@ -335,14 +478,14 @@ def test_portfolios_are_spoken_of_as_portfolios():
     text = Page(html).text
     shown = {name: weight for name, weight in model.decision_.items() if weight >= 0.0005}
     for name, weight in shown.items():
-        assert f"{name} {100 * weight:.1f} %" in text
+        assert f"{name} {100 * weight:.1f}%" in text
     for name in set(model.decision_.index) - set(shown):
         assert name in re.search(r"Nothing of ([^.]*)\.", text).group(1)
     worst, x = model.solution_, model.decision_.to_numpy()
     mean = worst.worst_case_weights @ worst.support @ x
-    assert f"the portfolio returns {100 * mean:.2f} %".replace("-", "\u2212") in text
+    assert f"the portfolio returns {100 * mean:.2f}%".replace("-", "\u2212") in text
     # The certified bound is mean loss plus aversion times tail loss: both are on the page.
-    tail = re.search(r"and (\u2212?[\d.]+) % on average in the worst 20 %", text).group(1)
+    tail = re.search(r"and (\u2212?[\d.]+)% on average in the worst 20%", text).group(1)
     total = -mean + 1.0 * -float(tail.replace("\u2212", "-")) / 100
     assert total == pytest.approx(worst.upper_bound, abs=1e-4)
     assert "profit of" not in text
@@ -500,13 +643,13 @@ def test_without_its_packages_the_report_says_what_to_install(monkeypatch):
 
 
 def test_money_is_said_as_profit_or_cost():
-    dollars = Formats("$")
+    dollars = Formats("$", minus="\u2212")
     assert dollars.worst(-1234.5) == "a profit of at least $1,234.50"
     assert dollars.worst(12) == "a cost of at most $12.00"
     assert dollars.mean(-3) == "a profit of $3.00"
     assert dollars.money(-3) == "\u2212$3.00"
     assert Formats().money(-0.0) == "0.00"
     words = Words(LOSS, Formats("EUR", "loaves"), ["a", "b"])
-    assert words.spoken(3.0) == "3 loaves"
+    assert words.datum_said(3.0) == "3 loaves"
     assert words.datum(3.25) == "3.25"
     assert words.parts(3) == ["decision 1", "decision 2", "decision 3"]

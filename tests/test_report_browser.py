@@ -25,6 +25,13 @@ def bakery(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def thick(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "thick.html"
+    path.write_text(build_report(**pages.thick_arguments()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
     path = tmp_path_factory.mktemp("pages") / "hostile.html"
     path.write_text(build_report(**pages.hostile_arguments()), encoding="utf-8")
@@ -77,6 +84,17 @@ def test_the_slider_changes_decision_worst_case_and_mark(browser, bakery):
     assert browser.console() == []
 
 
+def test_the_slider_of_a_thickened_hull_moves_its_thickness(browser, thick):
+    browser.open(thick)
+    assert text(browser, "#price-value") == "0.1"
+    browser.press("#price-slider", _RIGHT)
+    assert text(browser, "#price-value") == "0.15"
+    browser.press("#price-slider", _END)
+    assert text(browser, "#price-value") == "0.4"
+    assert browser.console() == []
+    assert [a for a in browser.requested() if not a.startswith("data:")] == [thick.as_uri()]
+
+
 def test_the_mark_stands_at_the_value_on_the_axis(browser, bakery):
     # The line of worst cases runs from the first value to the last; so must the mark.
     browser.open(bakery)
@@ -102,8 +120,8 @@ def test_the_mark_stands_at_the_value_on_the_axis(browser, bakery):
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [320, 390, 1000])
-def test_no_screen_scrolls_sideways(browser, bakery, hostile, width, dark):
-    for path in (bakery, hostile):
+def test_no_screen_scrolls_sideways(browser, bakery, hostile, thick, width, dark):
+    for path in (bakery, hostile, thick):
         browser.open(path, width=width, dark=dark)
         browser.run("for (const part of document.querySelectorAll('details')) part.open = true")
         assert browser.run("return document.documentElement.scrollWidth") <= width
@@ -183,12 +201,17 @@ def test_printing_opens_what_is_folded(browser, bakery):
     assert browser.run("return document.querySelectorAll('details[open]').length") == 0
     browser.run("dispatchEvent(new Event('beforeprint'))")
     assert browser.run("return document.querySelectorAll('details:not([open])').length") == 0
-    browser.protocol("Emulation.setEmulatedMedia", media="print")
-    hidden = browser.run(
-        "return getComputedStyle(document.querySelector('#price-control')).display"
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    browser.protocol("Emulation.setEmulatedMedia", media="print", features=[dark])
+    hidden, paper = browser.run(
+        """
+        return [getComputedStyle(document.querySelector('#price-control')).display,
+                getComputedStyle(document.body).backgroundColor];
+        """
     )
     browser.protocol("Emulation.setEmulatedMedia", media="")
     assert hidden == "none"
+    assert paper == "rgb(255, 255, 255)"  # paper is white, whatever the screen is
 
 
 def test_tables_and_slider_are_reached_by_keyboard(browser, bakery):

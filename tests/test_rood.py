@@ -241,7 +241,14 @@ def test_a_set_of_the_users_own_is_what_the_parameters_are_short_for():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("nu", 0.3), ("kernel", "laplace"), ("bandwidth", 1.0), ("gamma", 0.1), ("scale", True)],
+    [
+        ("nu", 0.3),
+        ("kernel", "laplace"),
+        ("bandwidth", 1.0),
+        ("gamma", 0.1),
+        ("scale", True),
+        ("clip", 0.1),
+    ],
 )
 def test_a_set_beside_a_ball_parameter_is_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}=.* has no effect where uncertainty_set"):
@@ -470,7 +477,9 @@ assert "solver failure" in model.solution_.status
         ({"n_seeds": 0}, ValueError, "n_seeds must be"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
         ({"time_limit": -1}, ValueError, "time_limit must be"),
-        ({"scale": "yes"}, TypeError, "scale must be True or False"),
+        ({"scale": "yes"}, ValueError, "scale must be True, False or 'robust'"),
+        ({"support_box": 0.5}, ValueError, r"support_box must be a number in \(0, 0.5\)"),
+        ({"clip": 0.7}, ValueError, r"clip must be a number in \(0, 0.5\)"),
         ({"random_state": "zero"}, TypeError, "random_state must be"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be"),
         ({"progress": 3}, TypeError, "progress must be callable"),

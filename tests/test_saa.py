@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from instances import draw
 from reference import averages
-from roodso import SAA
+from roodso import SAA, ConvergenceWarning
 from roodso.losses import CVaRPortfolio, Newsvendor
 
 SEEDS = range(24)  # each of the six losses four times
@@ -87,3 +87,15 @@ def test_the_cost_of_weights_of_ones_own_takes_the_best_tau():
     assert cost.upper_bound == pytest.approx(losses.mean() + 3 * cvar, abs=2e-9)
     assert cost.upper_bound >= model.objective_
     assert -model.score(np.vstack(returns)) == pytest.approx(model.objective_, abs=2e-9)
+
+
+def test_it_gives_up_where_costs_have_more_digits_than_the_solver():
+    returns = np.random.default_rng(0).normal(0, 0.03, (60, 3))
+    returns[5, 1] = -1e15
+    with pytest.warns(ConvergenceWarning, match="'stalled'"):
+        model = SAA(CVaRPortfolio()).fit([returns])
+    solution = model.solution_
+    assert solution.iterations < 1000
+    assert solution.lower_bound <= solution.upper_bound
+    z = np.concatenate([solution.decision, solution.internal])
+    assert solution.upper_bound == pytest.approx(model._problem.values(z, returns).mean())

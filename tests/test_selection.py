@@ -1,19 +1,23 @@
 """Choosing parameters on held-out sources: `select`, its folds, criteria and journal."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GroupShuffleSplit, LeaveOneGroupOut
 
 from roodso import SAA, ConvexHullDRO, RooDSO, WassersteinDRO
 from roodso.datasets import make_newsvendor_sources
 from roodso.losses import ConvexLoss, CVaRPortfolio, Newsvendor
-from roodso.model_selection import WithinSourceSplit, fit_grid, paper_grid, select
+from roodso.model_selection import WithinSourceSplit, compare, fit_grid, paper_grid, select
 from roodso.model_selection.criteria import summarize
 from roodso.model_selection.folds import make_folds
 from roodso.model_selection.journal import Journal, fingerprint
+from roodso.sets import ConformalBall, FixedBall, SupportMeasureBall, ThickenedHull
 from roodso.sources import Sources
 
 LOSS = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
@@ -259,6 +263,44 @@ def test_parameters_that_shape_the_kernel_can_be_searched_too(model, shops):
         np.testing.assert_allclose(rows["objective"], alone.costs_["objective"], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("learner", "name", "values"),
+    [
+        (ConformalBall(nu=0.4), "method", ["split", "leave-one-out"]),
+        (ConformalBall(nu=0.4), "training_share", [0.2, 0.6]),
+        (ThickenedHull(nu=0.4), "thickness", [0.1, "split"]),
+        (SupportMeasureBall(), "clip", [None, 0.1]),
+        (FixedBall(), "scale", [False, "robust"]),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else None,
+)
+def test_sets_learned_in_another_kernel_share_none(learner, name, values):
+    """The training part of a calibrated set shapes its kernel, so the promise depends on it."""
+    shops = dict(enumerate(make_newsvendor_sources(8, (10, 20), random_state=7)))
+    model = RooDSO(LOSS, uncertainty_set=learner, n_support=10, random_state=0, n_jobs=1)
+    fitted = fit_grid(model, {f"uncertainty_set__{name}": values}, shops)
+    bandwidths = set()
+    for value, found in zip(values, fitted, strict=True):
+        alone = clone(model).set_params(**{f"uncertainty_set__{name}": value}).fit(shops)
+        assert found.uncertainty_set_.space.kernel == alone.uncertainty_set_.space.kernel
+        assert found.uncertainty_set_.radius == pytest.approx(alone.uncertainty_set_.radius)
+        assert found.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+        bandwidths.add(found.uncertainty_set_.bandwidth)
+    assert len(bandwidths) == 2
+
+
+def test_sets_that_differ_in_size_alone_share_one_pass(shops, monkeypatch):
+    passes = []
+    original = RooDSO._prepare
+    monkeypatch.setattr(
+        RooDSO, "_prepare", lambda self, data: passes.append(1) or original(self, data)
+    )
+    model = RooDSO(LOSS, uncertainty_set=ThickenedHull(), n_support=10, random_state=0, n_jobs=1)
+    grid = {"uncertainty_set__thickness": [0.1, 0.2], "uncertainty_set__tail": [None, 0.5]}
+    select(model, grid, shops)
+    assert len(passes) == 1
+
+
 def test_losses_of_every_kind(shops):
     returns = {name: 0.02 * (table - 2) for name, table in shops.items()}
     quadratic = ConvexLoss(
@@ -350,6 +392,96 @@ def test_a_stopped_run_loses_no_finished_fold(model, shops, tmp_path, monkeypatc
     )
     select(model, {"nu": NUS}, shops, checkpoint=path, refit=False)
     assert len(fits) == 4 * len(NUS)
+
+
+def slow_without(label_mark, path, lines):
+    """A quadratic loss that waits, where no sample is ``label_mark``, until a file has ``lines``.
+
+    It gives up a minute after it was made. Closures, so that they reach other processes whole.
+    """
+    import time
+
+    end = time.time() + 60
+
+    def wait(xi):
+        while not (xi == label_mark).any() and time.time() < end:
+            with open(path) as file:
+                if len(file.readlines()) >= lines:
+                    return
+            time.sleep(0.01)
+
+    def value(x, xi):
+        if len(xi) > 5:  # not where a single source is judged
+            wait(xi)
+        return ((x - xi) ** 2).sum(axis=1)
+
+    def subgradient(x, xi):
+        return 2 * (x - xi)
+
+    return ConvexLoss(value=value, subgradient=subgradient, lower=-50, upper=50)
+
+
+@pytest.mark.parametrize("tool", [select, compare], ids=lambda tool: tool.__name__)
+def test_a_slow_fold_holds_no_finished_one_back(tool, tmp_path):
+    """In parallel, what is finished is on disk at once: the first waits until it is."""
+    path = tmp_path / "journal.jsonl"
+    tables = {i: np.full((3, 1), float(i)) for i in range(4)}
+    model = SAA(slow_without(0.0, path, lines=3))
+    if tool is select:
+        select(model, {}, tables, n_jobs=2, checkpoint=path, refit=False)
+    else:
+        compare({"SAA": model}, tables, n_jobs=2, checkpoint=path)
+    order = [json.loads(line)["task"] for line in path.read_text().splitlines()[1:]]
+    assert len(order) == 4
+    assert "0/0" not in order[:2]
+
+
+KILLED = """
+import sys
+from roodso import RooDSO
+from roodso.datasets import make_newsvendor_sources
+from roodso.losses import Newsvendor
+from roodso.model_selection import select
+
+loss = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
+shops = make_newsvendor_sources(6, (10, 30), random_state=4)
+model = RooDSO(loss, n_support=30, random_state=0, n_jobs=1)
+
+
+def tell(stage, share, details):
+    print(share, flush=True)
+    if share >= float(sys.argv[2]):
+        sys.stdin.read()  # until killed
+
+
+select(model, {"nu": [0.1, 0.3, 0.7]}, shops, checkpoint=sys.argv[1], progress=tell)
+"""
+
+
+def test_a_killed_run_loses_no_finished_fold(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path), "0.4"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        while not float(child.stdout.readline()) >= 0.4:
+            pass
+        child.kill()
+    assert len(path.read_text().splitlines()) == 1 + 3
+    told = []
+    model = RooDSO(LOSS, n_support=30, random_state=0, n_jobs=1)
+    shops = make_newsvendor_sources(6, (10, 30), random_state=4)
+    grid = {"nu": [0.1, 0.3, 0.7]}
+    resumed = select(model, grid, shops, checkpoint=path, progress=lambda *a: told.append(a[1]))
+    assert len(told) == 3
+    whole = select(model, grid, shops)
+    drop = {"columns": "seconds"}
+    pd.testing.assert_frame_equal(
+        whole.costs_.drop(**drop), resumed.costs_.drop(**drop), check_exact=True
+    )
 
 
 def test_a_line_cut_off_is_dropped_and_computed_anew(model, shops, tmp_path):

@@ -148,7 +148,7 @@ FRESH = make_newsvendor_sources(4, (3, 6), random_state=1)
 
 def make(kernel=KERNELS["rbf"][0], mixtures=None, radius=0.0, cap=1.0, tables=SHOPS, scale=False):
     sources = Sources.from_data(tables)
-    coordinates = Coordinates.from_samples(sources.samples, standardize=scale)
+    coordinates = Coordinates.from_samples(sources.samples, scale=scale)
     space = KernelSpace(kernel, coordinates)
     gram = Embedding.compute(space, sources, np.empty((0, sources.n_columns))).gram
     mixtures = np.eye(sources.n_sources) if mixtures is None else np.asarray(mixtures)

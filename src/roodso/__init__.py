@@ -2,7 +2,7 @@
 
 import logging
 
-from roodso import datasets, guarantees, losses, model_selection, plots, sets
+from roodso import datasets, guarantees, losses, model_selection, plots, sets, streams
 from roodso.exceptions import (
     ConvergenceWarning,
     DegenerateDataWarning,
@@ -43,4 +43,5 @@ __all__ = [
     "model_selection",
     "plots",
     "sets",
+    "streams",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 import os
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,11 @@ from roodso._typing import Array
 
 __all__ = [
     "as_vector",
+    "check_bytes",
     "check_choice",
     "check_integer",
     "check_jobs",
+    "check_levels",
     "check_real",
     "check_seed",
     "check_table",
@@ -60,6 +64,36 @@ def check_integer(value: Any, name: str, *, low: int = 0) -> int:
     return int(value)
 
 
+#: What a number of bytes may be followed by.
+_UNITS = {"": 1, "b": 1} | {
+    f"{prefix}{ending}": base ** (power + 1)
+    for power, prefix in enumerate("kmgt")
+    for ending, base in (("b", 1000), ("ib", 1024))
+}
+
+
+def check_bytes(value: Any, name: str) -> float:
+    """Return a positive number of bytes from a number or text.
+
+    Examples
+    --------
+    >>> check_bytes("1.5 GB", "memory_limit"), check_bytes(2**20, "memory_limit")
+    (1500000000.0, 1048576.0)
+    """
+    if not isinstance(value, str):
+        return check_real(value, name, low=0.0, low_open=True, instead="text like '2 GB'")
+    matched = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value)
+    try:
+        if matched is None or matched[2].lower() not in _UNITS:
+            raise ValueError
+        number = float(matched[1]) * _UNITS[matched[2].lower()]
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number of bytes or text like '2 GB', got {value!r}"
+        ) from None
+    return check_real(number, name, low=0.0, low_open=True)
+
+
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
@@ -91,6 +125,32 @@ def check_seed(random_state: Any) -> None:
             "random_state must be None, a whole number >= 0 or a numpy Generator, "
             f"got {random_state!r}"
         ) from None
+
+
+def check_levels(value: Any, name: str = "clip") -> tuple[float, float] | None:
+    """Return levels (low, high) of quantiles from a share cut off on either side, or from a pair.
+
+    Examples
+    --------
+    >>> check_levels(0.05), check_levels((0, 0.9)), check_levels(None)
+    ((0.05, 0.95), (0.0, 0.9), None)
+    """
+    if value is None:
+        return None
+    if isinstance(value, numbers.Real):
+        options: dict[str, Any] = {"low_open": True, "high_open": True}
+        share = check_real(value, name, low=0.0, high=0.5, **options, instead="(low, high)")
+        return share, 1.0 - share
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        raise TypeError(
+            f"{name} must be a share below 0.5, a pair (low, high) of levels, or None, "
+            f"got {value!r}"
+        )
+    low = check_real(value[0], f"{name}[0]", low=0.0, high=1.0)
+    high = check_real(value[1], f"{name}[1]", low=0.0, high=1.0)
+    if not low < high:
+        raise ValueError(f"{name} must have low < high, got {value!r}")
+    return low, high
 
 
 def as_vector(value: Any, name: str, size: int, *, allow_infinite: bool = False) -> Array:

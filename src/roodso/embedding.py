@@ -43,31 +43,65 @@ __all__ = [
 
 #: Rows and columns of a tile: 512 x 512 doubles are 2 MB, which two threads keep in cache.
 _BLOCK = 512
+#: Interquartile range of a Gaussian, in standard deviations.
+_GAUSSIAN_IQR = 1.3489795003921634
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The affine map from the user's units to the kernel's coordinates: (x - shift) / scale.
+    """The map from the user's units to the kernel's coordinates: (clipped x - shift) / scale.
 
     The shift changes no kernel value. It keeps the digits of squared distances when data lie far
-    from the origin.
+    from the origin. Between the fences, if there are any, the map is affine; what lies beyond one
+    counts as lying on it.
     """
 
     shift: Array
     scale: Array
+    fences: tuple[Array, Array] | None = None
 
     @classmethod
-    def from_samples(cls, samples: Array, *, standardize: bool) -> Coordinates:
-        """Centre on the samples; with ``standardize`` divide by each column's deviation."""
-        width = samples.shape[1]
-        scale = samples.std(axis=0) if standardize else np.ones(width)
-        # A constant column has a deviation of rounding size at most; it carries no distance.
-        negligible = scale <= 1e-12 * np.abs(samples).max(axis=0)
-        return cls(samples.mean(axis=0), np.where(negligible, 1.0, scale))
+    def from_samples(
+        cls,
+        samples: Array,
+        *,
+        scale: bool | str = False,
+        fences: tuple[Array, Array] | None = None,
+    ) -> Coordinates:
+        """Centre on the samples, clipped at the fences, and divide by each column's spread.
+
+        Parameters
+        ----------
+        samples : ndarray of shape (N, d)
+        scale : {False, True, "robust"}
+            The spread: none; the standard deviation; that of a Gaussian with the column's
+            interquartile range, which a few outliers hardly change.
+        fences : (lower, upper), each of shape (d,), optional
+        """
+        if fences is not None:
+            samples = np.clip(samples, *fences)
+        return cls(samples.mean(axis=0), _spread(samples, scale), fences)
+
+    def clipped(self, x: Array) -> Array:
+        """Points in the user's units, moved to the fences where they lie beyond."""
+        return x if self.fences is None else np.clip(x, *self.fences)
 
     def __call__(self, x: Array) -> Array:
         """Map (n, d) points in the user's units to the kernel's coordinates."""
-        return np.ascontiguousarray((x - self.shift) / self.scale)
+        return np.ascontiguousarray((self.clipped(x) - self.shift) / self.scale)
+
+
+def _spread(samples: Array, scale: bool | str) -> Array:
+    """By column, see `Coordinates.from_samples`; 1 where there is none."""
+    deviation = samples.std(axis=0) if scale else np.ones(samples.shape[1])
+    # A constant column has a deviation of rounding size at most; it carries no distance.
+    negligible = deviation <= 1e-12 * np.abs(samples).max(axis=0)
+    if scale == "robust":
+        low, high = np.quantile(samples, [0.25, 0.75], axis=0)
+        middle = (high - low) / _GAUSSIAN_IQR
+        # Where half of a column or more is one value, only the rest says how wide it is.
+        deviation = np.where(middle > 1e-12 * deviation, middle, deviation)
+    return np.where(negligible, 1.0, deviation)
 
 
 @dataclass(frozen=True)
@@ -137,12 +171,10 @@ class Embedding:
         """
         drawn = np.arange(self.sources.n_samples, len(self.support))
         kept = self.sources.restricted(rows)
-        codes = self.sources.codes[rows]
-        whole = np.unique(codes)
-        if not np.array_equal(np.flatnonzero(np.isin(self.sources.codes, whole)), rows):
+        if not self.keeps_whole(rows):
             return Embedding.compute(self.space, kept, self.support[drawn], n_jobs=n_jobs)
         points = np.concatenate([rows, drawn])
-        columns = codes[np.unique(kept.codes, return_index=True)[1]]
+        columns = self.sources.codes[rows][np.unique(kept.codes, return_index=True)[1]]
         return Embedding(
             self.space,
             self.support[points],
@@ -150,6 +182,11 @@ class Embedding:
             np.ascontiguousarray(self.means[np.ix_(points, columns)]),
             kept,
         )
+
+    def keeps_whole(self, rows: IntArray) -> bool:
+        """Whether each source has all of its samples among ``rows``, ascending, or none."""
+        codes = self.sources.codes
+        return np.array_equal(np.flatnonzero(np.isin(codes, np.unique(codes[rows]))), rows)
 
     def means_at(self, points: Array, *, n_jobs: int = 1) -> Array:
         """All sources' mean embeddings at points in the kernel's coordinates: (m, M)."""
@@ -163,6 +200,53 @@ class Embedding:
     def gram(self) -> Array:
         """Gram matrix of the sources' embeddings, eq:empirical_Gram_matrix: (M, M)."""
         return group_means(self.means[: self.sources.n_samples], self.sources)
+
+    @property
+    def errors(self) -> Array:
+        r"""What ``means`` and ``gram`` may lack of each source's embedding: (M,), here nothing.
+
+        With errors e, :math:`|\sum_i t_i \hat\mu_i|^2` is at least t' gram t, and more by at most
+        :math:`(\sum_i |t_i| e_i)^2`.
+        """
+        return np.zeros(self.sources.n_sources)
+
+    def exact_means(self, index: IntArray) -> Array:
+        """The sources' embeddings at the points numbered ``index``, without error: (m, M)."""
+        return self.means[index]
+
+    def averages(self, values: Array) -> Array:
+        """Each source's mean of values known at the samples, or at all points: (M,)."""
+        sources = self.sources
+        sums = np.bincount(sources.codes, values[: sources.n_samples], sources.n_sources)
+        return sums / sources.sizes
+
+    def expansion(
+        self, index: IntArray, coefficients: Array, source_coefficients: Array
+    ) -> tuple[Array, Array]:
+        """A combination of kernel functions at points and of means, by kernel functions alone.
+
+        Parameters
+        ----------
+        index : ndarray of int, shape (P,)
+        coefficients : ndarray of shape (P,)
+        source_coefficients : ndarray of shape (M,)
+
+        Returns
+        -------
+        points : ndarray of shape (m, d)
+            In the user's units.
+        coefficients : ndarray of shape (m,)
+        """
+        combined = np.zeros(len(self.points))
+        shares = source_coefficients / self.sources.sizes
+        combined[: self.sources.n_samples] = shares[self.sources.codes]
+        np.add.at(combined, index, coefficients)
+        used = np.flatnonzero(combined)
+        return self.support[used], combined[used]
+
+    def mean_mass(self, coefficients: Array) -> float:
+        """The absolute coefficients of a combination of means, as an `expansion`, added up."""
+        return float(np.abs(coefficients).sum())
 
     @cached_property
     def rounding(self) -> float:

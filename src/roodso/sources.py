@@ -8,7 +8,7 @@ later works on this one form.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,14 @@ import numpy as np
 from roodso._typing import Array, IntArray
 from roodso._validation import check_table
 
-__all__ = ["Sources", "column_names", "is_stacked", "match_columns"]
+__all__ = [
+    "SampledSources",
+    "Sources",
+    "column_names",
+    "column_quantiles",
+    "is_stacked",
+    "match_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,10 @@ class Sources:
             if groups is not None:
                 raise ValueError("groups must be None where X already is a Sources object")
             return X
+        if hasattr(X, "pieces"):
+            raise TypeError(
+                "X must be in memory here: a stream is read by RooDSO.fit and RooDSO.path only"
+            )
         if is_stacked(X):
             return cls._from_stacked(X, groups)
         if not isinstance(X, (Mapping, Sequence)) or isinstance(X, (str, bytes)):
@@ -153,6 +164,10 @@ class Sources:
         """Samples of one source, (n_i, d)."""
         return self.samples[self.codes == source]
 
+    def with_samples(self, samples: Array) -> Sources:
+        """The same rows of the same sources with other values."""
+        return replace(self, samples=samples)
+
     def restricted(self, rows: IntArray) -> Sources:
         """Some of the rows, in the order given; sources left without any are left out."""
         codes = self.codes[rows]
@@ -166,6 +181,26 @@ class Sources:
     def without(self, source: int) -> Sources:
         """All sources but one."""
         return self.restricted(np.flatnonzero(self.codes != source))
+
+
+@dataclass(frozen=True)
+class SampledSources(Sources):
+    """A random sample of sources that are too large for memory.
+
+    Attributes
+    ----------
+    samples, codes, labels, names
+        Of the sample, as for `Sources`.
+    counts : ndarray of shape (M,)
+        How many samples each source has in all.
+    """
+
+    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """n_i, the number of samples of each source, in the sample or not."""
+        return self.counts
 
 
 def is_stacked(X: Any) -> bool:
@@ -207,6 +242,12 @@ def column_names(X: Any, where: str = "X") -> tuple[str, ...] | None:
     if len(set(names)) < len(names):
         raise ValueError(f"{where} must have distinct column names, got {list(names)}")
     return names
+
+
+def column_quantiles(samples: Array, levels: tuple[float, float]) -> tuple[Array, Array]:
+    """Quantiles of each column at two levels, of all rows together: each of shape (d,)."""
+    low, high = np.quantile(samples, levels, axis=0)
+    return low, high
 
 
 def match_columns(X: Any, names: tuple[str, ...] | None, where: str = "X") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 from scipy.stats import qmc
 
 from roodso._typing import Array
-from roodso._validation import as_vector, check_integer
+from roodso._validation import as_vector, check_integer, check_levels
+from roodso.sources import column_quantiles
 
 __all__ = ["check_box", "data_box", "latin_hypercube"]
 
@@ -20,11 +22,22 @@ def data_box(samples: Array) -> tuple[Array, Array]:
 
 
 def check_box(support_box: Any, samples: Array) -> tuple[Array, Array]:
-    """Check a pair (lower, upper); None means the samples' own box."""
+    """Check a pair (lower, upper).
+
+    None means the samples' own box; a share q, the box from the quantile at q of each column to
+    that at 1 - q.
+    """
     if support_box is None:
         return data_box(samples)
+    if isinstance(support_box, numbers.Real):
+        levels = check_levels(support_box, "support_box")
+        assert levels is not None
+        return column_quantiles(samples, levels)
     if not isinstance(support_box, Sequence) or len(support_box) != 2:
-        raise TypeError(f"support_box must be a pair (lower, upper) or None, got {support_box!r}")
+        raise TypeError(
+            "support_box must be a pair (lower, upper), a share below 0.5 or None, "
+            f"got {support_box!r}"
+        )
     lower = as_vector(support_box[0], "support_box[0]", samples.shape[1])
     upper = as_vector(support_box[1], "support_box[1]", samples.shape[1])
     if (lower > upper).any():

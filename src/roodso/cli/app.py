@@ -8,7 +8,7 @@ import typer
 
 import roodso
 from roodso.cli import demo, doctor, init, inspect_, reproduce
-from roodso.cli.commands import command
+from roodso.cli.commands import command, epilog
 from roodso.cli.compare import compare_app
 from roodso.cli.decide import decide_app, evaluate_app
 
@@ -20,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Decide where no data exist yet, from data of related places, with a certificate.",
+    epilog=epilog(["roodso init --sample", "roodso decide newsvendor --problem problem.toml"]),
 )
 
 

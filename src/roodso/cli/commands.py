@@ -7,8 +7,9 @@ flags, is built from the list of settings, so that a setting is described in one
 from __future__ import annotations
 
 import inspect
+import shlex
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -18,12 +19,12 @@ from roodso.cli.settings import SECTIONS, Setting
 from roodso.exceptions import SolverError
 from roodso.planner.errors import PlannerError
 
-__all__ = ["EXIT_CODES", "command", "guarded"]
+__all__ = ["EXIT_CODES", "command", "command_line", "epilog", "guarded"]
 
 #: What the exit code says.
 EXIT_CODES = {
     0: "all went well",
-    1: "an error of the program's own; please report it",
+    1: "an error of the program's own, to be reported; or the reader of a pipe went away",
     2: "the command line is not understood",
     3: "the table or the problem file cannot be read or used",
     4: "the numbers of the problem, its constraints or the problem file cannot be used",
@@ -39,6 +40,7 @@ _TYPES: dict[str, Any] = {
     "names": str | None,
     "amounts": str | None,
     "number": float | None,
+    "level": str | None,
     "whole": int | None,
     "switch": bool | None,
     "texts": list[str] | None,
@@ -48,6 +50,7 @@ _METAVARS = {
     "names": "A,B,...",
     "amounts": "NUMBERS",
     "number": "NUMBER",
+    "level": "NUMBER",
     "whole": "NUMBER",
 }
 #: Switches that a problem file can turn on, so that a flag has to be able to turn them off.
@@ -82,11 +85,16 @@ def command(
         invoke.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         invoke.__annotations__ = {p.name: p.annotation for p in parameters}
         invoke.__name__ = run.__name__
-        epilog = "\n\n".join(["Example:", *examples]) if examples else None
-        app.command(name, help=inspect.getdoc(run), epilog=epilog, hidden=hidden)(invoke)
+        shown = epilog(examples) if examples else None
+        app.command(name, help=inspect.getdoc(run), epilog=shown, hidden=hidden)(invoke)
         return run
 
     return register
+
+
+def epilog(examples: Sequence[str]) -> str:
+    """What stands below a command's help."""
+    return "\n\n".join(["Example:", *examples])
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
@@ -115,6 +123,34 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     )
 
 
+#: Where results go, and how to run, is no part of what was asked.
+_LEFT_OUT = ("report", "json", "table", "force", "quiet", "debug")
+
+
+def command_line(path: str, settings: Sequence[Setting], given: Mapping[str, Any]) -> str:
+    """The command line with the flags given, for a page that says how it was made.
+
+    Examples
+    --------
+    >>> flags = [Setting("file", "data", "", "path"), Setting("scale", "method", "", "switch")]
+    >>> command_line("inspect", flags, {"file": "my sales.csv", "scale": False})
+    "roodso inspect 'my sales.csv' --no-scale"
+    """
+    parts = ["roodso", *path.split()]
+    for setting in settings:
+        value = given.get(setting.name)
+        if value is None or value == [] or setting.name in _LEFT_OUT:
+            continue
+        if setting.name == "file":
+            parts.append(str(value))
+        elif setting.kind == "switch":
+            parts.append(setting.option if value else f"--no-{setting.option[2:]}")
+        else:
+            for entry in value if isinstance(value, list) else [value]:
+                parts += [setting.option, str(entry)]
+    return shlex.join(parts)
+
+
 def _completion(choices: tuple[str, ...]) -> Callable[[str], list[str]] | None:
     if not choices:
         return None
@@ -125,7 +161,8 @@ def help_text(setting: Setting) -> str:
     """The setting's help, with what may be chosen and the default."""
     text = setting.help
     if setting.choices:
-        text += f" One of: {', '.join(setting.choices)}."
+        what = "A number, or one of" if setting.kind == "level" else "One of"
+        text += f" {what}: {', '.join(setting.choices)}."
     default = setting.default
     if default is not None and default != "" and default != [] and setting.kind != "switch":
         text += f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 import roodso
-from roodso.cli.commands import command
-from roodso.cli.methods import METHODS
+from roodso.cli.commands import command, epilog
+from roodso.cli.methods import METHODS, SETS
 from roodso.cli.outputs import Outputs
-from roodso.cli.reporting import compared
+from roodso.cli.reporting import COMPARED, compared
 from roodso.cli.results import as_json, described
 from roodso.cli.screen import Screen
 from roodso.cli.settings import Setting, settings_of
@@ -19,23 +20,25 @@ from roodso.cli.task import Task, load_data, values_of
 from roodso.model_selection import Comparison
 from roodso.planner import DataError, Note, ProblemError
 from roodso.planner.errors import nearest
-from roodso.planner.formats import decimal
+from roodso.planner.words import sentence
 
 __all__ = ["compare_app"]
 
 compare_app = typer.Typer(
-    no_args_is_help=True, help="Compare methods, each source in turn left out."
+    no_args_is_help=True,
+    help="Compare methods, each source in turn left out.",
+    epilog=epilog(["roodso compare newsvendor --problem problem.toml"]),
 )
 
-_DEFAULT = ["rood", "saa", "hull", "wasserstein", "barycenter"]
+_DEFAULT = list(COMPARED)
 _OWN = [
-    Setting("methods", "method", f"What to compare, among {', '.join(METHODS)}. "
+    Setting("methods", "method", f"What to compare, among {', '.join(METHODS)}; ball is rood. "
             f"Default: {','.join(_DEFAULT)}.", "names"),
     Setting("tune", "method", "Tune each method on the sources that remain; takes long.", "switch",
             False),
 ]  # fmt: skip
 _SECTIONS = ("data", "newsvendor", "portfolio", "decision", "method", "output", "run")
-_BUT = ("integer", "pack_size", "report", "target_note", "method", "auto", "criterion")
+_BUT = ("integer", "pack_size", "report", "target_note", "method", "set", "auto", "criterion")
 
 
 @command(
@@ -73,7 +76,7 @@ def compare_portfolio(given: dict[str, Any]) -> None:
 def _methods(given: dict[str, Any]) -> list[str]:
     if given["methods"] is None:
         return _DEFAULT
-    names: list[str] = _OWN[0].checked(given["methods"])
+    names: list[str] = [SETS.get(name, name) for name in _OWN[0].checked(given["methods"])]
     for name in names:
         if name not in METHODS:
             raise ProblemError(f"there is no method {name!r}", remedy=nearest(name, METHODS))
@@ -122,11 +125,7 @@ def show(task: Task, comparison: Comparison, screen: Screen) -> None:
         return
 
     def cost(amount: float) -> str:
-        if amount != amount:
-            return "failed"
-        if task.data.kind == "newsvendor":
-            return task.formats.money(amount)
-        return decimal(amount, 4)
+        return "failed" if math.isnan(amount) else task.words.cost_said(amount)
 
     rows = [
         [
@@ -140,7 +139,7 @@ def show(task: Task, comparison: Comparison, screen: Screen) -> None:
         for name, row in summary.iterrows()
     ]
     screen.table(
-        "Cost on sources held out (negative: profit)",
+        f"{sentence(task.words.costs)} on sources held out",
         [
             "method",
             "mean",
@@ -151,7 +150,7 @@ def show(task: Task, comparison: Comparison, screen: Screen) -> None:
         ],
         rows,
     )
-    screen.say(comparison.verdict(), style="bold")
+    screen.say(sentence(comparison.verdict()), style="bold")
 
 
 def _as_dict(task: Task, comparison: Comparison, notes: Sequence[Note]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import numpy as np
 import typer
 
 from roodso._typing import Array
-from roodso.cli.commands import command
+from roodso.cli.commands import command, command_line, epilog
+from roodso.cli.methods import without_effect
 from roodso.cli.outputs import Outputs
 from roodso.cli.reporting import check_report, full_report
 from roodso.cli.results import Result, as_json, described, pooled_choice
@@ -25,9 +26,15 @@ __all__ = ["decide_app", "evaluate_app"]
 
 _SECTIONS = ("data", "newsvendor", "portfolio", "decision", "method", "output", "run")
 
-decide_app = typer.Typer(no_args_is_help=True, help="Decide for a source without data.")
+decide_app = typer.Typer(
+    no_args_is_help=True,
+    help="Decide for a source without data.",
+    epilog=epilog(["roodso decide newsvendor --problem problem.toml"]),
+)
 evaluate_app = typer.Typer(
-    no_args_is_help=True, help="The certified worst case of a decision of your own."
+    no_args_is_help=True,
+    help="The certified worst case of a decision of your own.",
+    epilog=epilog(["roodso evaluate newsvendor --problem problem.toml --order 120,150"]),
 )
 
 #: Guarding against the worst costs something on the average; whether it pays is for data to say.
@@ -77,7 +84,7 @@ def decide_portfolio(given: dict[str, Any]) -> None:
 @command(
     evaluate_app,
     "newsvendor",
-    [_ORDER, *settings_of("newsvendor", _SECTIONS, but=("integer", "pack_size", "report"))],
+    [_ORDER, *settings_of("newsvendor", _SECTIONS, but=("integer", "pack_size"))],
     examples=["roodso evaluate newsvendor --problem problem.toml --order loaves=120,rolls=150"],
 )
 def evaluate_newsvendor(given: dict[str, Any]) -> None:
@@ -88,7 +95,7 @@ def evaluate_newsvendor(given: dict[str, Any]) -> None:
 @command(
     evaluate_app,
     "portfolio",
-    [_WEIGHTS, *settings_of("portfolio", _SECTIONS, but=("report",))],
+    [_WEIGHTS, *settings_of("portfolio", _SECTIONS)],
     examples=[
         (
             "roodso evaluate portfolio returns.csv --source family --assets stocks,bonds,gold "
@@ -101,9 +108,15 @@ def evaluate_portfolio(given: dict[str, Any]) -> None:
     _evaluate("portfolio", given, _WEIGHTS)
 
 
-def _begin(problem: str, given: dict[str, Any], *, decides: bool) -> tuple[Task, Screen, Outputs]:
-    """Settings, places to write to, table and problem: all checked before any solving."""
-    values = values_of(problem, settings_of(problem, _SECTIONS), given, writes=decides)
+def _begin(
+    problem: str, given: dict[str, Any], own: Setting | None = None
+) -> tuple[Task, Screen, Outputs]:
+    """Settings, places to write to, table and problem: all checked before any solving.
+
+    With ``own`` it is for a decision of the user's, given by that setting.
+    """
+    settings = settings_of(problem, _SECTIONS)
+    values = values_of(problem, settings, given, writes=own is None)
     inputs = tuple(path for path in (values["file"], values["problem"]) if path)
     places = {name: values[name] for name in RESULTS}
     outputs = Outputs(places, force=values["force"], inputs=inputs)
@@ -114,7 +127,12 @@ def _begin(problem: str, given: dict[str, Any], *, decides: bool) -> tuple[Task,
     screen.note(Note(described(data)))
     for note in data.notes:
         screen.note(note)
-    task = Task.build(problem, values, data)
+    verb, flags = ("decide", settings) if own is None else ("evaluate", [*settings, own])
+    line = command_line(f"{verb} {problem}", flags, given)
+    task = Task.build(problem, values, data, line)
+    for name in without_effect(task.method, values, given):
+        flag = "--" + name.replace("_", "-")
+        screen.note(Note(f"{flag} has no effect on the method {task.method}", "warning"))
     if problem == "newsvendor":
         for note in economic_notes(values, data.items):
             screen.note(note)
@@ -122,7 +140,7 @@ def _begin(problem: str, given: dict[str, Any], *, decides: bool) -> tuple[Task,
 
 
 def _decide(problem: str, given: dict[str, Any]) -> None:
-    task, screen, outputs = _begin(problem, given, decides=True)
+    task, screen, outputs = _begin(problem, given)
     model = task.fit(screen)
     result = decision(task, model, screen)
     if task.method != "saa":
@@ -159,7 +177,7 @@ def _evaluate(problem: str, given: dict[str, Any], setting: Setting) -> None:
             remedy=f"give it by {setting.option} a=10,b=20",
         )
     amounts = amounts_of(given[setting.name], setting.name)
-    task, screen, outputs = _begin(problem, given, decides=False)
+    task, screen, outputs = _begin(problem, given, setting)
     own = by_item(amounts, task.data.items, setting.name)
     for text in _breaches(task, own):
         screen.note(Note(f"the {setting.name} does not meet {text}", "warning"))

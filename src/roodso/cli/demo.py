@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 
 from roodso import SAA
+from roodso.cli.commands import command_line
 from roodso.cli.decide import decision
 from roodso.cli.methods import METHODS
 from roodso.cli.outputs import Outputs
-from roodso.cli.reporting import check_report, compared, report, rivals
+from roodso.cli.reporting import check_report, full_report, rivals
 from roodso.cli.results import Result
 from roodso.cli.screen import Screen
 from roodso.cli.settings import Setting, merged, settings_of
-from roodso.cli.task import Task
+from roodso.cli.task import Task, by_method
 from roodso.datasets import load_bakery
 from roodso.methods.base import DecisionMaker
 from roodso.planner import MissingPackageError, Note, PlannerData, ProblemError
@@ -27,22 +28,25 @@ from roodso.planner.errors import nearest
 
 __all__ = ["SETTINGS", "demo"]
 
-#: On the other stores held out, one by one; more methods would take minutes.
-_COMPARED = ["rood", "saa", "hull"]
+#: What of the method may be chosen.
+_CHOICES = ("set", "nu", "thickness", "source_tail", "seed", "jobs")
 _DEFAULT_REPORT = "roodso-demo.html"
 SETTINGS = [
     Setting("store", "run", "The store to leave out. Default: the first.", "text"),
     Setting("report", "run", "Where to write the page.", "path", _DEFAULT_REPORT),
-    *[s for s in settings_of("newsvendor", ("method",)) if s.name in ("nu", "seed", "jobs")],
+    *[s for s in settings_of("newsvendor", ("method",)) if s.name in _CHOICES],
     *[s for s in settings_of("newsvendor", ("output",)) if s.name in ("force", "quiet")],
     Setting("debug", "run", "Show the traceback of an error.", "switch", False),
 ]
+
+_SECTIONS = ("data", "newsvendor", "decision", "method")
 
 #: The opening: a year before the data end, so that there is a year to judge by.
 _OPENING = pd.Timestamp("2018-04-30")
 _HISTORY = pd.Timedelta(weeks=52)
 #: Weeks with fewer open days are left out; with fewer weeks a store cannot be judged.
 _OPEN_DAYS, _FEWEST_WEEKS = 5, 26
+_MADE_UP = "Demand is that of a real bakery chain; prices and costs are made up."
 _NAMES = {"p101": "product 101", "p109": "product 109", "p110": "product 110"}
 _MONEY = {
     "price": [0.40, 2.50, 1.20],
@@ -65,19 +69,19 @@ def demo(given: dict[str, Any]) -> None:
         screen.note(Note(f"no page is written: {error}", "warning"))
         outputs.places.clear()
     store, before, after = _scene(values["store"])
-    everything = merged(settings_of("newsvendor", ("data", "newsvendor", "decision", "method")),
-                        {}, {})  # fmt: skip
-    chosen = {name: values[name] for name in ("nu", "seed", "jobs")}
+    chosen = by_method("newsvendor", {name: given[name] for name in _CHOICES})
+    settings = merged(settings_of("newsvendor", _SECTIONS), chosen, {})
     note = f"store {store}, as if it opened on {_OPENING:%d %B %Y}"
     task = Task.build(
         "newsvendor",
-        everything | chosen | _MONEY | {"integer": True, "target_note": note},
+        settings | _MONEY | {"integer": True, "target_note": note},
         before,
+        command_line("demo", SETTINGS, given),
     )
     screen.say(
         f"Store {store} opens on {_OPENING:%d %B %Y}. {len(before.labels)} other stores of the "
         f"chain have sold the same three products in the year before ({len(before.table):,} weeks, "
-        "mean demand a day). Demand is real; prices and costs are made up.\n"
+        f"mean demand a day). {_MADE_UP}\n"
     )
     model = task.fit(screen)
     result = decision(task, model, screen)
@@ -86,13 +90,7 @@ def demo(given: dict[str, Any]) -> None:
     if not outputs.to_stdout:
         _afterwards(result, others, after, screen)
     if outputs.wants("report"):
-        content = report(
-            result,
-            others=others,
-            comparison=compared(task, _COMPARED, screen),
-            title=f"Order for store {store}",
-            target=after,
-        )
+        content = full_report(result, screen, others=others, target=after, remarks=[_MADE_UP])
         outputs.write("report", content)
         if not outputs.to_stdout:
             screen.say(f"\nThe page to show around: {values['report']}", style="bold")
@@ -114,7 +112,9 @@ def _scene(store: str | None) -> tuple[str, PlannerData, pd.DataFrame]:
     past = frame[(weeks < _OPENING) & (weeks >= _OPENING - _HISTORY)]
     past = past[past["store"].astype(str) != chosen].reset_index(drop=True)
     groups = past["store"].astype(str).astype(object).rename("source")
-    data = PlannerData(past[items], groups, "the bakery data set", "store")
+    data = PlannerData(
+        past[items], groups, "the bakery data set", "store", currency="EUR", unit="pieces"
+    )
     return chosen, data, after.loc[after["store"].astype(str) == chosen, items]
 
 
@@ -131,11 +131,10 @@ def _afterwards(
     choices = {METHODS[result.task.method].label: result.decision}
     choices |= {f"{name}": np.asarray(model.solution_.decision) for name, model in others.items()}
     choices["had one known the demand"] = np.asarray(best.solution_.decision)
-    rows = []
+    rows, formats = [], result.task.formats
     for name, order in choices.items():
         earned = -problem.values(order, demand)
-        amounts = [result.amount(float(np.round(number))) for number in order]
-        formats = result.task.formats
+        amounts = [formats.number(float(np.round(number))) for number in order]
         rows.append(
             [name, *amounts, formats.money(earned.mean()), formats.money(np.quantile(earned, 0.1))]
         )

@@ -1,4 +1,4 @@
-"""``roodso doctor``: versions, solvers, threads, and whether a small problem comes out right."""
+"""``roodso doctor``: versions, solvers, threads, and whether small problems come out right."""
 
 from __future__ import annotations
 
@@ -30,14 +30,17 @@ SETTINGS = [
 #: Packages, and the extra that installs those that are optional.
 _PACKAGES = {
     "numpy": "", "scipy": "", "pandas": "", "scikit-learn": "", "clarabel": "", "scs": "",
-    "cvxpy": "", "joblib": "", "typer": "", "rich": "", "matplotlib": "plot", "pyarrow": "io",
-    "openpyxl": "io",
+    "highspy": "", "cvxpy": "", "pot": "", "joblib": "", "typer": "", "rich": "",
+    "matplotlib": "plot", "jinja2": "report", "pyarrow": "io", "openpyxl": "io",
+    "dask": "dask", "distributed": "dask",
 }  # fmt: skip
+#: Solvers by cvxpy's names.
+_SOLVERS = {"clarabel": "CLARABEL", "scs": "SCS", "highspy": "HIGHS"}
 
 
 def doctor(given: dict[str, Any]) -> None:
-    """Check the installation: versions, solvers, threads, and a small problem solved."""
-    test = _self_test()
+    """Check the installation: versions, solvers, threads, and small problems solved."""
+    test, solvers = _self_test(), {name: _solves(name) for name in _SOLVERS}
     found: dict[str, Any] = {
         "schema": "roodso.doctor/1",
         "roodso": roodso.__version__,
@@ -49,6 +52,7 @@ def doctor(given: dict[str, Any]) -> None:
             {"library": pool["internal_api"], "threads": pool["num_threads"]}
             for pool in threadpoolctl.threadpool_info()
         ],
+        "solvers": solvers,
         "self_test": test,
     }
     screen = Screen()
@@ -56,7 +60,7 @@ def doctor(given: dict[str, Any]) -> None:
         sys.stdout.write(as_json(found))
     else:
         _show(found, screen)
-    if not test["passed"]:
+    if not (test["passed"] and all(solvers.values())):
         raise typer.Exit(6)
 
 
@@ -65,6 +69,19 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _solves(solver: str) -> bool:
+    """Whether a solver finds min x + y, x + 2 y >= 1, x, y >= 0 to be 1/2."""
+    import cvxpy as cp
+
+    x = cp.Variable(2, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [x[0] + 2 * x[1] >= 1])
+    try:
+        problem.solve(solver=_SOLVERS[solver])
+    except (cp.error.SolverError, ImportError):
+        return False
+    return bool(problem.value is not None and abs(problem.value - 0.5) < 1e-3)
 
 
 def _self_test() -> dict[str, Any]:
@@ -89,6 +106,8 @@ def _show(found: dict[str, Any], screen: Screen) -> None:
     rows.append(["cores", str(found["cores"])])
     rows += [[f"threads, {p['library']}", str(p["threads"])] for p in found["thread_pools"]]
     screen.table("Installation", ["", "version"], rows, words=2)
+    words = [f"{name} {'works' if works else 'FAILS'}" for name, works in found["solvers"].items()]
+    screen.say(f"Solvers: {', '.join(words)}.", style="bold")
     test = found["self_test"]
     said = "solved" if test["passed"] else "NOT solved"
     screen.say(

@@ -79,35 +79,15 @@ def _show(data: PlannerData, ball: SupportMeasureBall | None, nu: float, screen:
         for label, size in data.sizes.items():
             screen.bare(f"{label}\t{size}")
         return
-    means = data.table.groupby(data.groups.to_numpy(), sort=False).mean()
+    _show_sources(data, ball, screen)
+    _show_columns(data, screen)
     outside = [] if ball is None else _outside(ball)
-    columns = ["source", "rows", *[f"mean of {item}" for item in data.items]]
-    rows = []
-    for place, label in enumerate(data.labels):
-        row = [label, f"{data.sizes.iloc[place]:,}"]
-        row += [decimal(float(mean), 2) for mean in means.loc[label].to_numpy()]
-        if ball is not None:
-            row.append(decimal(ball.distances_[place], 2))
-        rows.append(row)
-    if ball is not None:
-        columns.append("distance")
-    screen.table("Sources", columns, rows)
-    table = data.table
-    columns_said = (table.min(), table.median(), table.mean(), table.max())
-    screen.table(
-        "Columns",
-        ["", "least", "median", "mean", "largest"],
-        [
-            [item, *[decimal(float(column[item]), 2) for column in columns_said]]
-            for item in data.items
-        ],
-    )
     if ball is None:
         screen.say("There is one source only; nothing can be said about how sources differ.")
         return
     screen.say(
         "Distance is that of a source's distribution to the centre of all; the set that holds a "
-        f"share of at least {1 - nu:g} of the sources has radius {decimal(ball.radius_, 2)}."
+        f"share of at least {1 - nu:g} of the sources has radius {ball.radius_:.3f}."
     )
     if outside:
         screen.say(f"Outlying sources (the farthest first): {', '.join(outside)}.", style="bold")
@@ -115,10 +95,42 @@ def _show(data: PlannerData, ball: SupportMeasureBall | None, nu: float, screen:
         screen.say("No source lies outside.", style="bold")
 
 
+def _show_sources(data: PlannerData, ball: SupportMeasureBall | None, screen: Screen) -> None:
+    means = data.table.groupby(data.groups.to_numpy(), sort=False).mean()
+    missing = data.gaps.sum(axis=1)
+    places = source_places(ball) or {}
+    columns = ["source", "rows", "missing", *[f"mean of {item}" for item in data.items]]
+    columns += ["distance", "place"] if ball is not None else []
+    rows = []
+    for place, label in enumerate(data.labels):
+        row = [label, f"{data.sizes.iloc[place]:,}", f"{missing.loc[label]:,}"]
+        row += [decimal(float(mean), 2) for mean in means.loc[label].to_numpy()]
+        if ball is not None:
+            row += [f"{ball.distances_[place]:.3f}", places[label]]
+        rows.append(row)
+    screen.table("Sources", columns, rows)
+
+
+def _show_columns(data: PlannerData, screen: Screen) -> None:
+    table, missing = data.table, data.gaps.sum()
+    said = (table.min(), table.median(), table.mean(), table.max())
+    rows = [
+        [item, f"{missing[item]:,}", *[decimal(float(column[item]), 2) for column in said]]
+        for item in data.items
+    ]
+    screen.table("Columns", ["", "missing", "least", "median", "mean", "largest"], rows)
+
+
+def _gaps(data: PlannerData, label: str) -> dict[str, int]:
+    """Missing entries of a source by item."""
+    counts = data.gaps.loc[label].to_numpy().tolist()
+    return dict(zip(data.items, counts, strict=True))
+
+
 def _as_dict(
     data: PlannerData, ball: SupportMeasureBall | None, notes: Sequence[Note]
 ) -> dict[str, Any]:
-    outside = [] if ball is None else _outside(ball)
+    places = source_places(ball)
     return {
         "schema": "roodso.inspection/1",
         "version": roodso.__version__,
@@ -130,9 +142,11 @@ def _as_dict(
             {
                 "name": label,
                 "rows": int(data.sizes.iloc[place]),
+                "missing": _gaps(data, label),
                 "means": {item: float(mean) for item, mean in data.of(label).mean().items()},
                 "distance": None if ball is None else float(ball.distances_[place]),
-                "outlying": label in outside,
+                "place": None if places is None else places[label],
+                "outlying": places is not None and places[label] == "outside",
             }
             for place, label in enumerate(data.labels)
         ],

@@ -6,6 +6,7 @@ silently left out would cost money.
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 import tomllib
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_problem(path: str, kind: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise DataError(
             f"there is no problem file {path!r}",
-            remedy="write one by: roodso init " + kind,
+            remedy=f"write one by: roodso init --kind {kind} --output {shlex.quote(path)}",
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -93,6 +93,8 @@ JSON_KEYS = {
     "best": "`decision` and `worst_case` of the best fractional decision",
     "method": "`name` and `parameters`",
     "worst_world": "list of `weight`, `source` (null: not seen anywhere), `amounts`",
+    "nearest_mixture": "`weights` by source, `distance`, `radius`: the mixture of sources that the "
+    "worst world is most like; only where a set of distributions was learned",
     "sources": "list of `name`, `rows`, `place` (inside, boundary, outside, or null)",
     "notes": "list of `level` (info, warning) and `text`",
     "settings": "the settings that were used",
@@ -103,9 +105,9 @@ JSON_KEYS = {
 _JSON_OTHERS = """\
 
 `roodso inspect` writes `roodso.inspection/1` (`file`, `items`, `rows`, `radius`, `sources` with
-`name`, `rows`, `means`, `distance`, `outlying`, and `notes`); `roodso compare` writes
-`roodso.comparison/1` (`kind`, `summary`, `costs`, `verdict`, `notes`); `roodso doctor --json`
-writes `roodso.doctor/1`.
+`name`, `rows`, `missing`, `means`, `distance`, `place`, `outlying`, and `notes`); `roodso compare`
+writes `roodso.comparison/1` (`kind`, `summary`, `costs`, `verdict`, `notes`); `roodso doctor
+--json` writes `roodso.doctor/1` (`packages`, `cores`, `thread_pools`, `solvers`, `self_test`).
 """
 
 

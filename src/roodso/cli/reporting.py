@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Sequence
 
 import pandas as pd
 
 from roodso.cli.methods import METHODS
-from roodso.cli.results import Result
+from roodso.cli.results import Result, described
 from roodso.cli.screen import Screen
 from roodso.cli.task import Task, noted
 from roodso.exceptions import SolverError
@@ -15,20 +15,18 @@ from roodso.methods.base import DecisionMaker
 from roodso.model_selection import Comparison, compare
 from roodso.planner import MissingPackageError, Note
 from roodso.planner.errors import library_errors
+from roodso.planner.words import sentence
 
-__all__ = ["RIVALS", "check_report", "compared", "full_report", "report", "rivals"]
-
-#: Imported when a report is asked for only: it brings matplotlib along.
-_REPORT = "roodso.report"
+__all__ = ["COMPARED", "check_report", "compared", "full_report", "rivals"]
 
 #: What a report sets beside the decision. The intersection is left out: it can take minutes.
-RIVALS = ("saa", "hull", "wasserstein", "barycenter")
+COMPARED = ("rood", "thick", "saa", "hull", "wasserstein", "barycenter")
 
 
 def check_report() -> None:
     """Refuse before any work where reports cannot be made."""
     try:
-        import_module(_REPORT)
+        import roodso.report  # noqa: F401  here, since it brings matplotlib along
     except ImportError as error:
         raise MissingPackageError(
             "reports cannot be written by this installation",
@@ -40,7 +38,7 @@ def check_report() -> None:
 def rivals(task: Task, screen: Screen) -> dict[str, DecisionMaker]:
     """The other methods, fitted to the same data; one that fails is named and left out."""
     fitted = {}
-    for name in RIVALS:
+    for name in COMPARED:
         if name == task.method:
             continue
         try:
@@ -67,42 +65,61 @@ def compared(task: Task, names: list[str], screen: Screen, *, tune: bool = False
         )
 
 
-def report(
+def full_report(
     result: Result,
+    screen: Screen,
     *,
-    others: dict[str, DecisionMaker],
-    comparison: Comparison | None,
-    title: str,
+    others: dict[str, DecisionMaker] | None = None,
     target: pd.DataFrame | None = None,
+    remarks: Sequence[str] = (),
 ) -> str:
-    """The page on a decision, as HTML; ``target`` is what the source turned out to be."""
+    """The page on a decision with all rivals, compared on every source held out.
+
+    Parameters
+    ----------
+    result : Result
+    screen : Screen
+        Its warnings are on the page as well.
+    others : dict, optional
+        The rivals, where they are fitted already.
+    target : DataFrame, optional
+        What the source turned out to be.
+    remarks : sequence of str
+        What else should be known of the data.
+    """
+    from roodso.report import build_report
+
     task, data = result.task, result.task.data
-    made = import_module(_REPORT).build_report(
-        result.model,
-        data.table,
-        data.groups,
-        decision=None if result.whole is None else result.decision,
-        rivals=others,
-        comparison=comparison,
-        target=target,
-        title=title,
-        note=task.settings["target_note"] or None,
-        name=METHODS[task.method].label,
-        currency=data.currency,
-        unit=data.unit,
-    )
-    return str(made)
+    own = result.whole is None and not result.evaluated
+    others = rivals(task, screen) if others is None else others
+    comparison = _comparison(task, screen)
+    warned = [note.text for note in screen.notes if note.level == "warning"]
+    with noted(screen):
+        return build_report(
+            result.model,
+            data.table,
+            data.groups,
+            decision=None if own else result.decision,
+            decision_note=result.origin,
+            rivals=others,
+            comparison=comparison,
+            target=target,
+            remarks=[
+                sentence(text) + "." * (text[-1:] not in ".?") for text in (*remarks, *warned)
+            ],
+            command=task.command,
+            title=f"{sentence(task.words.noun)} for {result.place}",
+            note=described(data),
+            name=METHODS[task.method].label,
+            source=data.source,
+            currency=data.currency,
+            unit=data.unit,
+        )
 
 
-def full_report(result: Result, screen: Screen) -> str:
-    """The page with all rivals, compared on every source held out."""
-    task = result.task
-    names = [task.method, *[name for name in RIVALS if name != task.method]]
-    comparison = compared(task, names, screen) if len(task.data.labels) >= 3 else None
-    noun = "Portfolio" if task.data.kind == "portfolio" else "Order"
-    return report(
-        result,
-        others=rivals(task, screen),
-        comparison=comparison,
-        title=f"{noun} for {task.settings['target_note'] or 'a source without data'}",
-    )
+def _comparison(task: Task, screen: Screen) -> Comparison | None:
+    """The method and its rivals on sources held out, where enough remain to decide from."""
+    if len(task.data.labels) < 3:
+        return None
+    names = [task.method, *[name for name in COMPARED if name != task.method]]
+    return compared(task, names, screen)

@@ -10,8 +10,7 @@ import typer
 
 from roodso.cli.commands import guarded
 from roodso.cli.screen import Screen
-from roodso.experiments import coverage
-from roodso.experiments.catalogue import NAMES, STUDIES, make_study
+from roodso.experiments.catalogue import NAMES, OF_THEIR_OWN, STUDIES, make_study
 from roodso.experiments.study import find_tables, reproduce
 from roodso.planner import MissingPackageError, Note, ProblemError
 from roodso.planner.errors import library_errors, nearest
@@ -82,7 +81,7 @@ def _reproduce(given: dict[str, Any]) -> None:
             "the pictures need matplotlib", remedy="pip install 'roodso[plot]'"
         )
     screen = Screen()
-    for one in [*STUDIES, "coverage"] if name == "all" else [name]:
+    for one in [*STUDIES, *OF_THEIR_OWN] if name == "all" else [name]:
         if name == "all" and not _can_run(one, given, screen):
             continue
         with library_errors():
@@ -113,12 +112,12 @@ def _one(name: str, folder: Path, given: dict[str, Any], screen: Screen) -> None
         "resume": given["resume"],
     }
     with screen.progress(name, left=True) as progress:
-        if name == "coverage":
-            coverage.reproduce(folder, quick=given["quick"], progress=progress, **how)
+        if name in OF_THEIR_OWN:
+            OF_THEIR_OWN[name](folder, quick=given["quick"], progress=progress, **how)
+            verdicts = []
         else:
             study = make_study(name, quick=given["quick"], folders=given["data"])
-            rows = reproduce(study, folder, progress=progress, **how)
-    if name != "coverage":
-        for verdict in study.verdicts(rows):
-            screen.say(verdict.line().replace("**", ""))
+            verdicts = study.verdicts(reproduce(study, folder, progress=progress, **how))
+    for verdict in verdicts:
+        screen.say(verdict.line().replace("**", ""))
     screen.note(Note(f"written: {folder}"))

@@ -18,19 +18,21 @@ import numpy as np
 
 import roodso
 from roodso._typing import Array
-from roodso.cli.methods import METHODS
 from roodso.cli.screen import Screen
 from roodso.cli.task import Task
 from roodso.losses.base import weighted_quantile
 from roodso.methods.base import DecisionMaker
 from roodso.planner import Note, PlannerData, WholeOrder
-from roodso.planner.formats import Formats
-from roodso.sets.uncertainty import membership_slack
+from roodso.planner.formats import share, without_noise
+from roodso.planner.words import listed, named_source, promise
+from roodso.plots import WorstMixture, worst_mixture
+from roodso.sets.uncertainty import UncertaintySet, membership_slack
 from roodso.solver.solution import Solution
 
 __all__ = ["Result", "as_json"]
 
-_WORLDS = 5
+#: Points of the worst case that are shown, and the least share of a source that is named.
+_WORLDS, _NAMED = 5, 0.01
 
 
 @dataclass(frozen=True)
@@ -70,15 +72,14 @@ class Result:
         return self.task.data.items
 
     @property
+    def place(self) -> str:
+        """What is decided for."""
+        return str(self.task.settings.get("target_note") or "a source without data")
+
+    @property
     def floor(self) -> float:
         """No decision at all can promise a lower worst case."""
         return float(self.model.solution_.lower_bound)
-
-    def amount(self, number: float) -> str:
-        """A part of the decision: an order, or a weight in per cent."""
-        if self.task.data.kind == "portfolio":
-            return f"{100 * number + 0.0:.1f}%"
-        return self.task.formats.quantity(number)
 
     def show(self, screen: Screen) -> None:
         """The decision, its worst case, the world that is feared, and who shaped it."""
@@ -92,83 +93,108 @@ class Result:
         self._sources(screen)
 
     def _decision(self, screen: Screen) -> None:
-        note = self.task.settings.get("target_note") or "a source without data"
-        noun = "Weights" if self.task.data.kind == "portfolio" else "Order"
-        columns, others = ["", "yours" if self.evaluated else noun.lower()], []
+        noun = self.task.words.noun
+        columns, others = ["", "yours" if self.evaluated else noun], []
         if self.evaluated:
             columns.append("best")
             others.append(np.asarray(self.model.solution_.decision))
         if self.pooled is not None:
             columns.append("pooled average")
             others.append(self.pooled)
+        choices = [without_noise(x) for x in (self.decision, *others)]
         rows = [
-            [item, *[self.amount(float(x[place])) for x in (self.decision, *others)]]
+            [item, *[self.task.words.amount_said(float(x[place])) for x in choices]]
             for place, item in enumerate(self.items)
         ]
-        screen.table(f"{noun} for {note}", columns, rows)
+        screen.table(f"{noun.capitalize()} for {self.place}", columns, rows)
 
     def _promise(self, screen: Screen) -> None:
-        upper, guards = self.worst.upper_bound, METHODS[self.task.method].guards
-        said = _cost_words(self.task)
+        words, kept = self.task.words, promise(self.model)
+        bound = kept.bound(words, self.worst.upper_bound)
         screen.say(
-            f"\nAt worst: {said(upper)}, whichever distribution demand follows {guards}."
-            if self.task.data.kind == "newsvendor"
-            else f"\nAt worst: {said(upper)}, whichever distribution returns follow {guards}.",
-            style="bold",
+            f"\n{kept.opening}: {bound} on average for the new source, {kept.clause}.", style="bold"
         )
         if self.evaluated:
-            best = self.model.solution_.upper_bound
-            screen.say(f"The best decision has {said(best)} at worst.")
+            best = kept.bound(words, self.model.solution_.upper_bound)
+            screen.say(f"The best {words.noun} of all promises {best}.")
         screen.say(self._proof())
-        lost = upper - self.floor
         if self.whole is not None:
-            how = "all neighbours" if self.whole.all_neighbors else "neighbours"
-            screen.say(
-                f"Whole packs: {how} of the best fractional order were compared "
-                f"({self.whole.evaluated} orders); no order, whole or not, is better by more than "
-                f"{self._difference(lost)}."
-            )
-        if self.pooled_worst is not None and not self.evaluated:
-            screen.say(
-                f"The pooled average's choice has {said(self.pooled_worst.upper_bound)} at worst."
-            )
+            screen.say(self._packs())
+        if self.pooled_worst is not None:
+            pooled = kept.bound(words, self.pooled_worst.upper_bound)
+            screen.say(f"The choice of the pooled average: {pooled}, likewise.")
+        screen.say(words.explanation)
+
+    @property
+    def origin(self) -> str:
+        """How the decision came about, where it is not simply the model's."""
+        if self.evaluated:
+            return f"This {self.task.words.noun} is one that was in mind already."
+        if self.whole is None:
+            return ""
+        return f"It is in whole packs, the best of {self.whole.evaluated} that were compared."
+
+    def _packs(self) -> str:
+        """How the whole order was found, and what is lost by it."""
+        assert self.whole is not None
+        how = "all neighbours" if self.whole.all_neighbors else "neighbours"
+        lost = self.task.words.cost_said(self.worst.upper_bound - self.floor)
+        return (
+            f"Whole packs: {how} of the best fractional order were compared "
+            f"({self.whole.evaluated} orders); no order, whole or not, is better by more than "
+            f"{lost}."
+        )
 
     def _proof(self) -> str:
         """How far from the truth, or from the best decision, the bound can be."""
-        said, gap = _cost_words(self.task), f"{max(self.worst.gap, 0.0):.0e}"
+        words, gap = self.task.words, f"{max(self.worst.gap, 0.0):.0e}"
         if self.worst.gap > 1e-3:
-            return (
-                f"Certified, but not to the last: the truth may be {said(self.worst.lower_bound)}."
-            )
+            truth = promise(self.model).bound(words, self.worst.lower_bound)
+            return f"Certified, but not to the last: the truth may be {truth}."
         if self.evaluated or self.whole is not None:
             return f"This is certified, to a relative gap of {gap}."
-        return f"No other decision can promise better: certified, to a relative gap of {gap}."
-
-    def _difference(self, amount: float) -> str:
-        if self.task.data.kind == "portfolio":
-            return f"{amount:.3g}"
-        return self.task.formats.money(amount)
+        return f"No {words.noun} can promise better: certified, to a relative gap of {gap}."
 
     def _world(self, screen: Screen) -> None:
-        table = self.worst.worst_case(minimum=1e-4)
-        formats = Formats(unit=self.task.data.unit)
-        portfolio = self.task.data.kind == "portfolio"
+        """The heaviest points of the worst case, and what mixture of sources it is like."""
+        if not promise(self.model).robust:
+            return
+        words, table = self.task.words, self.worst.worst_case(minimum=1e-4)
         rows = []
         for weight, source, *point in table.head(_WORLDS).itertuples(index=False):
-            seen = "not seen anywhere" if source is None else str(source)
-            amounts = [f"{100 * v:.2f}%" if portfolio else formats.quantity(v) for v in point]
-            rows.append([f"{100 * weight:.1f}%", seen, *amounts])
+            seen = "not seen anywhere" if source is None else self._called(source)
+            rows.append([share(weight, 1), seen, *[words.datum_said(v) for v in point]])
         rest = 1.0 - float(table["weight"].head(_WORLDS).sum())
         if len(table) > _WORLDS:
-            rows.append([f"{100 * rest:.1f}%", f"{len(table) - _WORLDS} more", *[""] * len(point)])
+            more = f"{len(table) - _WORLDS} more"
+            rows.append([share(rest, 1), more, *[""] * len(self.items)])
         columns = ["share", f"seen in ({self.task.data.source})", *self.items]
         screen.table("The world that is feared", columns, rows, words=2)
-        if portfolio:
+        self._likeness(screen)
+        if words.is_portfolio:
             mean, tail = self._returns()
             screen.say(
-                f"In it these weights return {100 * mean:.2f}% in the mean, and {100 * tail:.2f}% "
-                f"in the mean of the worst {100 * self.task.settings['tail']:g}% of outcomes."
+                f"In it this portfolio returns {words.datum_said(mean)} on average, and "
+                f"{words.datum_said(tail)} on average in the worst "
+                f"{100 * self.task.settings['tail']:g}% of outcomes."
             )
+
+    def _likeness(self, screen: Screen) -> None:
+        mixture = self.mixture()
+        if mixture is None:
+            return
+        heavy = mixture.weights[mixture.weights >= _NAMED].sort_values(ascending=False)
+        named = [f"{share(weight, 0)} of {self._called(name)}" for name, weight in heavy.items()]
+        screen.say(f"Among mixtures of your sources it is most like {listed(named, most=6)}.")
+
+    def _called(self, label: object) -> str:
+        return named_source(label, self.task.data.source)
+
+    def mixture(self) -> WorstMixture | None:
+        """The mixture of sources nearest to the worst case, where the sources shaped a set."""
+        if not isinstance(getattr(self.model, "uncertainty_set_", None), UncertaintySet):
+            return None
+        return worst_mixture(self.model, worst=self.worst)
 
     def _returns(self) -> tuple[float, float]:
         """Mean return in the worst case, and the mean over its worst outcomes."""
@@ -185,14 +211,20 @@ class Result:
         outside = [name for name, place in inside.items() if place == "outside"]
         text = f"{len(inside) - len(outside)} of {len(inside)} sources lie inside the set"
         if outside:
-            shown = ", ".join(outside[:8]) + (f" and {len(outside) - 8} more" * (len(outside) > 8))
-            text += f"; outside: {shown}"
+            text += f"; outside: {listed([self._called(name) for name in outside])}"
         screen.say("\n" + text + ".")
+        if getattr(self.model, "set_learner_", None) is not None:
+            self._calibration(screen)
+
+    def _calibration(self, screen: Screen) -> None:
+        """What a calibrated set promises of the new source."""
+        learner: Any = self.model.set_learner_
+        if getattr(learner, "promise_", 0.0) > 0.0:
+            screen.say(" ".join(learner.statement().split()))
 
     def as_dict(self, notes: Sequence[Note]) -> dict[str, Any]:
         """Everything for machines; see docs/cli.md for the keys."""
-        data, places = self.task.data, source_places(getattr(self.model, "set_learner_", None))
-        worst = self.worst.worst_case(minimum=1e-9)
+        data = self.task.data
         result: dict[str, Any] = {
             "schema": "roodso.evaluation/1" if self.evaluated else "roodso.decision/1",
             "version": roodso.__version__,
@@ -205,28 +237,10 @@ class Result:
             },
             "method": {
                 "name": self.task.method,
-                "parameters": {
-                    key: value
-                    for key, value in self.model.get_params(deep=False).items()
-                    if isinstance(value, (bool, int, float, str, type(None)))
-                },
+                "parameters": self._parameters(),
             },
-            "worst_world": [
-                {
-                    "weight": float(weight),
-                    "source": None if source is None else str(source),
-                    "amounts": _by_name(self.items, point),
-                }
-                for weight, source, *point in worst.itertuples(index=False)
-            ],
-            "sources": [
-                {
-                    "name": name,
-                    "rows": int(size),
-                    "place": None if places is None else places[name],
-                }
-                for name, size in zip(data.labels, data.sizes, strict=True)
-            ],
+            "worst_world": self._points(),
+            "sources": self._places(),
             "notes": [{"level": note.level, "text": note.text} for note in notes],
             "settings": {
                 key: value
@@ -234,6 +248,13 @@ class Result:
                 if key not in ("report", "json", "table", "force", "quiet", "debug")
             },
         }
+        mixture = self.mixture()
+        if mixture is not None:
+            result["nearest_mixture"] = {
+                "weights": {str(name): float(w) for name, w in mixture.weights.items()},
+                "distance": mixture.distance,
+                "radius": mixture.radius,
+            }
         if self.whole is not None:
             result["whole"] = {
                 "pack_size": _by_name(self.items, self.task.pack),
@@ -246,6 +267,39 @@ class Result:
                 "worst_case": _bounds(self.pooled_worst),
             }
         return result
+
+    def _points(self) -> list[dict[str, Any]]:
+        """The worst case point by point."""
+        table = self.worst.worst_case(minimum=1e-9)
+        return [
+            {
+                "weight": float(weight),
+                "source": None if source is None else str(source),
+                "amounts": _by_name(self.items, point),
+            }
+            for weight, source, *point in table.itertuples(index=False)
+        ]
+
+    def _places(self) -> list[dict[str, Any]]:
+        """The sources, and where they lie."""
+        data, places = self.task.data, source_places(getattr(self.model, "set_learner_", None))
+        return [
+            {
+                "name": name,
+                "rows": int(size),
+                "place": None if places is None else places[name],
+            }
+            for name, size in zip(data.labels, data.sizes, strict=True)
+        ]
+
+    def _parameters(self) -> dict[str, Any]:
+        """Those of the method; where a set replaces its own, the set's go before them."""
+        parameters = self.model.get_params(deep=False)
+        learner = parameters.get("uncertainty_set")
+        if learner is not None:
+            parameters |= learner.get_params()
+        plain = (bool, int, float, str, type(None))
+        return {key: value for key, value in parameters.items() if isinstance(value, plain)}
 
     def as_csv(self) -> str:
         """The decision as a table of two columns."""
@@ -294,19 +348,6 @@ def _bounds(solution: Solution) -> dict[str, Any]:
         "gap": float(solution.gap),
         "status": solution.status,
     }
-
-
-def _cost_words(task: Task) -> Any:
-    """How a bound on the cost is said."""
-    if task.data.kind == "newsvendor":
-        return task.formats.worst
-    aversion, tail = task.settings["risk_aversion"], task.settings["tail"]
-
-    def said(cost: float) -> str:
-        worst = f"{aversion:g} times the mean of the worst {100 * tail:g}% of losses"
-        return f"a mean loss plus {worst} of at most {cost:.4g}"
-
-    return said
 
 
 def source_places(learner: Any) -> dict[str, str] | None:

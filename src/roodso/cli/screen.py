@@ -72,7 +72,9 @@ class Screen:
         sys.stdout.write(text + "\n")
 
     def note(self, note: Note) -> None:
-        """A note; warnings are shown even where quiet. All are kept for machines."""
+        """A note, said once; warnings are shown even where quiet. All are kept for machines."""
+        if note in self.notes:
+            return
         self.notes.append(note)
         if note.level == "warning":
             self._mark("warning: ", "yellow", note.text)

@@ -17,7 +17,8 @@ from roodso.planner.table import LAYOUTS, MISSING, NEGATIVE
 
 __all__ = ["CRITERIA", "METHODS", "SECTIONS", "SETTINGS", "Setting", "merged", "settings_of"]
 
-METHODS = ("rood", "conformal", "saa", "hull", "wasserstein", "barycenter", "intersection")
+SETS = ("ball", "hull", "thick")
+METHODS = ("rood", "conformal", "thick", "saa", "hull", "wasserstein", "barycenter", "intersection")
 CRITERIA = ("mean", "worst", "cvar", "regret", "worst regret")
 
 #: Sections of the problem file and panels of the help, in order, with what they are about.
@@ -43,7 +44,8 @@ class Setting:
     section : str
         One of `SECTIONS`.
     help : str
-    kind : {"text", "path", "number", "whole", "switch", "names", "amounts", "texts"}
+    kind : {"text", "path", "number", "level", "whole", "switch", "names", "amounts", "texts"}
+        A level is a number or one of the choices.
     default : object
         Taken where neither flag nor file says anything.
     choices : tuple of str
@@ -101,6 +103,18 @@ def _number(setting: Setting, value: Any) -> float:
     return number_of(value, setting.name)
 
 
+def _level(setting: Setting, value: Any) -> float | str:
+    if value in setting.choices:
+        return str(value)
+    try:
+        return number_of(value, setting.name)
+    except ProblemError:
+        words = ", ".join(setting.choices)
+        raise ProblemError(
+            f"{setting.name} must be a number or one of {words}, got {value!r}"
+        ) from None
+
+
 def _whole(setting: Setting, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ProblemError(f"{setting.name} must be a whole number, got {value!r}")
@@ -127,6 +141,7 @@ _CHECKS: dict[str, Callable[[Setting, Any], Any]] = {
     "text": _text,
     "path": _path,
     "number": _number,
+    "level": _level,
     "whole": _whole,
     "switch": _switch,
     "names": lambda setting, value: names_of(value, setting.name),
@@ -181,12 +196,22 @@ _ALL = [
             "neighbours.", "switch", False, example="true", problems=_NEWS),
     Setting("pack_size", "decision", "Units in a pack; implies --integer.", "amounts",
             example="{ loaves = 6, rolls = 12 }", problems=_NEWS),
-    Setting("method", "method", "What to guard against; see `roodso compare`.", default="rood",
-            choices=METHODS, example='"rood"'),
-    Setting("nu", "method", "Conservatism: the share of sources that may lie outside the set.",
+    Setting("set", "method", "The distributions to guard against: the ball around the sources, as "
+            "in the paper; the mixtures of sources (hull); these and what is near one (thick), "
+            "which is ours. Short for --method rood, hull or thick.",
+            choices=SETS, example='"ball"'),
+    Setting("method", "method", "How to decide, the paper's rivals included; see `roodso compare`.",
+            default="rood", choices=METHODS, example='"rood"'),
+    Setting("nu", "method", "Conservatism: the share of sources that may lie outside the set. Of "
+            "a calibrated set: the share of new sources that it may miss.",
             "number", 0.2, example="0.2"),
-    Setting("auto", "method", "Choose nu by what it costs on sources held out.", "switch", False,
-            example="true"),
+    Setting("thickness", "method", "Set thick: how far from a mixture of sources the new one may "
+            "lie, from 0 to about 1.4; or how it is calibrated on sources held back.", "level", 0.1,
+            choices=("split", "leave-one-out"), example="0.1"),
+    Setting("source_tail", "method", "Sets hull and thick: the share of the sources that counts as "
+            "the worst; without it, the worst source alone may.", "number", example="0.2"),
+    Setting("auto", "method", "Choose the set's settings by what they cost on sources held out.",
+            "switch", False, example="true"),
     Setting("criterion", "method", "What --auto looks at.", default="mean", choices=CRITERIA,
             example='"mean"'),
     Setting("support_points", "method", "Points drawn in the data's box besides the samples, where "

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from roodso._typing import Array
-from roodso.cli.methods import METHODS, build
+from roodso.cli.methods import METHODS, SETS, build
 from roodso.cli.problem_file import read_problem
 from roodso.cli.screen import Screen
-from roodso.cli.settings import Setting, merged
+from roodso.cli.settings import SETTINGS, Setting, merged
 from roodso.cli.values import by_item
 from roodso.exceptions import RooDSOWarning
 from roodso.losses import CVaRPortfolio, Newsvendor
 from roodso.losses.base import Loss
+from roodso.methods import RooDSO
 from roodso.methods.base import DecisionMaker
 from roodso.model_selection import select
 from roodso.planner import (
@@ -33,8 +34,9 @@ from roodso.planner import (
 from roodso.planner.constraints import Row, conflict
 from roodso.planner.errors import library_errors
 from roodso.planner.formats import Formats
+from roodso.planner.words import Words
 
-__all__ = ["RESULTS", "Task", "load_data", "noted", "values_of"]
+__all__ = ["RESULTS", "Task", "by_method", "load_data", "noted", "values_of"]
 
 #: Settings that say where results go.
 RESULTS = ("report", "json", "table")
@@ -54,9 +56,25 @@ def values_of(
     stored = read_problem(path, problem) if path is not None else {}
     if not writes:
         stored = {name: value for name, value in stored.items() if name not in RESULTS}
-    values = merged(settings, given, stored)
+    values = merged(settings, by_method(problem, given), by_method(problem, stored))
+    values.pop("set", None)
     values["problem"] = path
     return values
+
+
+def by_method(problem: str, layer: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags, or a problem file, with the set said as the method that guards against it."""
+    named = layer.get("set")
+    if named is None:
+        return dict(layer)
+    method = SETS[SETTINGS[problem]["set"].checked(named)]
+    if layer.get("method") not in (None, method):
+        raise ProblemError(
+            f"set {named!r} and method {layer['method']!r} contradict each other",
+            cause=f"the set {named} is guarded against by the method {method}",
+            remedy="give one of them",
+        )
+    return {**layer, "set": None, "method": method}
 
 
 def load_data(values: Mapping[str, Any], problem: str | None, **options: Any) -> PlannerData:
@@ -104,6 +122,8 @@ class Task:
     constraints : Constraints
     pack : ndarray of shape (d,) or None
         Units in a pack, where orders are whole.
+    command : str
+        The command line that asks for it.
     """
 
     settings: Mapping[str, Any]
@@ -113,9 +133,12 @@ class Task:
     upper: Array
     constraints: Constraints
     pack: Array | None
+    command: str = ""
 
     @classmethod
-    def build(cls, problem: str, values: Mapping[str, Any], data: PlannerData) -> Task:
+    def build(
+        cls, problem: str, values: Mapping[str, Any], data: PlannerData, command: str = ""
+    ) -> Task:
         """Check the settings against the data; says which requirements exclude each other."""
         items = data.items
         constraints = parse_constraints(values["constraints"], items)
@@ -137,12 +160,17 @@ class Task:
             )
         with library_errors():
             loss.bind(data.table.to_numpy().min(axis=0), data.table.to_numpy().max(axis=0))
-        return cls(values, data, loss, lower, upper, constraints, _packs(values, items))
+        return cls(values, data, loss, lower, upper, constraints, _packs(values, items), command)
 
     @property
     def formats(self) -> Formats:
         """How numbers are written."""
         return Formats(self.data.currency, self.data.unit)
+
+    @property
+    def words(self) -> Words:
+        """How decisions, data and costs are spoken of."""
+        return Words(self.loss, self.formats, self.data.items)
 
     @property
     def method(self) -> str:
@@ -168,29 +196,32 @@ class Task:
             return model
 
     def _selected(self, model: DecisionMaker, progress: Any, screen: Screen) -> DecisionMaker:
-        if self.method != "rood":
+        if not isinstance(model, RooDSO):
             raise ProblemError(
-                f"--auto chooses nu for the method rood, not for {self.method}",
+                f"--auto chooses for the methods rood, conformal and thick, not for {self.method}",
                 remedy="leave --auto or --method out",
             )
         if len(self.data.labels) < 3:
             raise DataError(
                 f"--auto needs at least 3 sources, got {len(self.data.labels)}",
-                cause="nu is judged on sources held out",
-                remedy="choose it yourself by --nu",
+                cause="settings are judged on sources held out",
+                remedy="choose yourself, by --nu or --thickness",
             )
         found = select(
             model,
-            {"nu": list(NUS)},
+            {"nu": list(NUS)} if self.method == "rood" else None,
             self.data.table,
             self.data.groups,
             criterion=self.settings["criterion"],
             progress=progress,
         )
         assert found.best_estimator_ is not None
-        nu = found.best_params_["nu"]
-        text = f"nu = {nu:g} costs least on sources held out ({self.settings['criterion']})"
-        screen.note(Note(text))
+        chosen = " and ".join(
+            f"{name.rpartition('__')[2]} = {'none' if value is None else format(value, 'g')}"
+            for name, value in found.best_params_.items()
+        )
+        text = f"{chosen} cost least on sources held out ({self.settings['criterion']})"
+        screen.note(Note(text.replace("tail", "source_tail")))
         return found.best_estimator_
 
 

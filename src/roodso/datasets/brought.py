@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
@@ -76,12 +77,16 @@ def _load(path: Any, group: str, values: list[str], description: str, as_frame: 
             f"{os.fspath(path)!r} must have the columns {[group, *values]}, got "
             f"{list(frame.columns)}; missing: {missing}"
         )
-    data = frame[values]
-    bad = [name for name in values if not pd.api.types.is_numeric_dtype(data[name])]
-    if bad or data.isna().any(axis=None):
-        raise ValueError(f"{os.fspath(path)!r} must hold numbers only in the columns {values}")
+    data = frame[values].apply(pd.to_numeric, errors="coerce").astype(float)
+    bad = np.argwhere(~np.isfinite(data.to_numpy()))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"{os.fspath(path)!r} must hold numbers only in the columns {values}, got "
+            f"{frame[values].iloc[row, column]!s} in row {row + 2}, column {values[column]!r}"
+        )
     return Bunch(
-        data=data if as_frame else data.to_numpy(dtype=float),
+        data=data if as_frame else data.to_numpy(),
         groups=frame[group] if as_frame else frame[group].to_numpy(),
         frame=frame if as_frame else None,
         feature_names=values,

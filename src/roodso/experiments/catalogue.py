@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from roodso.experiments import coverage, defaults
 from roodso.experiments.ablation import Ablation
 from roodso.experiments.bakery import Bakery
 from roodso.experiments.coffee import Coffee
@@ -13,13 +14,18 @@ from roodso.experiments.heavy_tailed import HeavyTailed
 from roodso.experiments.study import Study, find_tables
 from roodso.experiments.table1 import Table1
 
-__all__ = ["NAMES", "STUDIES", "make_study"]
+__all__ = ["NAMES", "OF_THEIR_OWN", "STUDIES", "make_study"]
 
 STUDIES: dict[str, type[Study]] = {
     study.name: study for study in (Table1, Ablation, Coffee, Etf, Bakery, HeavyTailed)
 }
+#: Studies of this library's own sets and options, which have pages of their own.
+OF_THEIR_OWN: dict[str, Callable[..., None]] = {
+    "coverage": coverage.reproduce,
+    "defaults": defaults.reproduce,
+}
 #: All that ``roodso reproduce`` knows.
-NAMES = (*STUDIES, "coverage", "all")
+NAMES = (*STUDIES, *OF_THEIR_OWN, "all")
 
 
 def make_study(name: str, *, quick: bool = False, folders: Sequence[str | Path] = ()) -> Study:

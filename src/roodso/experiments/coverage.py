@@ -18,6 +18,7 @@ Run as ``roodso reproduce coverage``.
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -116,6 +117,7 @@ def run(
     *,
     repetitions: int = 80,
     n_jobs: int = 1,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Make the repetitions that are not yet in ``folder/runs.csv``.
@@ -129,6 +131,8 @@ def run(
         For M up to 20; fewer for larger M, see `repetitions_at`.
     n_jobs : int, default=1
         Processes. It changes no result.
+    executor : concurrent.futures.Executor, optional
+        In their place, such as ``client.get_executor()`` of a Dask client.
     progress : callable, optional
 
     Returns
@@ -149,7 +153,16 @@ def run(
             batches = [left[start : start + _BATCH] for start in range(0, len(left), _BATCH)]
             tasks += [(generator, n_sources, batch) for batch in batches]
     work = partial(_repetitions, settings)
-    return perform(path, rows, tasks, work, order=_ORDER, n_jobs=n_jobs, progress=progress)
+    return perform(
+        path,
+        rows,
+        tasks,
+        work,
+        order=_ORDER,
+        n_jobs=n_jobs,
+        executor=executor,
+        progress=progress,
+    )
 
 
 def repetitions_at(n_sources: int, repetitions: int) -> int:

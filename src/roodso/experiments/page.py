@@ -1,8 +1,8 @@
 """The documentation's pages on experiments, made from the committed results.
 
 ``python -m roodso.experiments.page docs`` writes them with their pictures from the folder
-``results``, and the bakery's table in the README; a test refuses pages that differ. Nothing on them
-is typed.
+``results``, the bakery's table in the README and the tables of how to choose; a test refuses pages
+that differ. No figure on them is typed.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from roodso.experiments import coverage
+from roodso.experiments import coverage, defaults
 from roodso.experiments.bakery import Bakery
 from roodso.experiments.catalogue import STUDIES
+from roodso.experiments.choice import choice
 from roodso.experiments.measures import table
 from roodso.experiments.runs import write_atomically
 from roodso.experiments.study import Study
 
-__all__ = ["reproduction", "with_bakery", "write_pages"]
+__all__ = ["reproduction", "with_bakery", "with_choice", "write_pages"]
 
-#: Between these the README has what `with_bakery` writes.
-_MARKS = ("<!-- bakery: made by roodso.experiments.page -->", "<!-- bakery: end -->")
 
 _HEAD = """\
 # The paper's experiments, reproduced
@@ -95,8 +94,6 @@ def _made(name: str, rows: pd.DataFrame) -> str:
 
 def with_bakery(readme: str, results: Path) -> str:
     """The README with the bakery's table as the results have it."""
-    before, rest = readme.split(_MARKS[0])
-    behind = rest.split(_MARKS[1])[1]
     rows = pd.read_csv(results / "bakery" / "rows.csv")
     study = Bakery()
     summary = study.summarize(rows)
@@ -107,8 +104,20 @@ def with_bakery(readme: str, results: Path) -> str:
         [name, *(f"{wide.loc[name, measure]:.0f}" for measure in shown)]
         for name in dict.fromkeys(here["method"])
     ]
-    lines = [_MARKS[0], *table(cells, ["method", *shown.values()]), _MARKS[1]]
-    return before + "\n".join(lines) + behind
+    return _filled(readme, "bakery", table(cells, ["method", *shown.values()]))
+
+
+def with_choice(text: str, results: Path) -> str:
+    """The page on choosing, with tables as the results have them."""
+    return _filled(text, "choice", choice(finished(results)))
+
+
+def _filled(text: str, name: str, lines: list[str]) -> str:
+    """The text with other lines between the marks of that name."""
+    first, last = f"<!-- {name}: made by roodso.experiments.page -->", f"<!-- {name}: end -->"
+    before, rest = text.split(first)
+    behind = rest.split(last)[1]
+    return "\n".join([before + first, *lines, last + behind])
 
 
 def write_pages(docs: Path, results: Path) -> None:
@@ -119,9 +128,14 @@ def write_pages(docs: Path, results: Path) -> None:
     readme = docs.parent / "README.md"
     if (results / "bakery" / "rows.csv").exists() and readme.exists():
         write_atomically(readme, with_bakery(readme.read_text(encoding="utf-8"), results))
-    summary = results / "coverage" / "summary.csv"
-    if summary.exists():
-        coverage.write_page(pd.read_csv(summary), coverage.Settings(), docs)
+    choosing = docs / "how-to-choose.md"
+    if choosing.exists():
+        text = choosing.read_text(encoding="utf-8")
+        write_atomically(choosing, with_choice(text, results))
+    for name, module in (("coverage", coverage), ("defaults", defaults)):
+        summary = results / name / "summary.csv"
+        if summary.exists():
+            module.write_page(pd.read_csv(summary), module.Settings(), docs)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ def perform(
     order: list[str],
     n_jobs: int = 1,
     digits: int = 12,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Do the tasks, and write the rows after each of them.
@@ -80,6 +81,9 @@ def perform(
         Processes.
     digits : int, default=12
         Of each number. Up to 15, reading and writing again returns every one.
+    executor : concurrent.futures.Executor, optional
+        Does the tasks in their place: ``client.get_executor()`` of a Dask client spreads them over
+        its cluster.
     progress : callable, optional
 
     Returns
@@ -88,7 +92,7 @@ def perform(
         All rows as read back from the file.
     """
     rows = done
-    for count, new in enumerate(_in_any_order(work, tasks, n_jobs), start=1):
+    for count, new in enumerate(_in_any_order(work, tasks, n_jobs, executor), start=1):
         rows = pd.concat([rows, pd.DataFrame(new)]) if len(rows) else pd.DataFrame(new)
         rows = rows.sort_values(order, kind="stable", ignore_index=True)
         write_atomically(path, rows.to_csv(index=False, float_format=f"%.{digits}g"))
@@ -98,8 +102,12 @@ def perform(
 
 
 def _in_any_order(
-    work: Callable[[Any], list[Row]], tasks: Iterable[Any], n_jobs: int
+    work: Callable[[Any], list[Row]], tasks: Iterable[Any], n_jobs: int, executor: Executor | None
 ) -> Iterator[list[Row]]:
+    if executor is not None:
+        for future in as_completed([executor.submit(work, task) for task in tasks]):
+            yield future.result()
+        return
     if n_jobs == 1:
         yield from map(work, tasks)
         return

@@ -16,6 +16,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -136,6 +137,7 @@ def reproduce(
     *,
     repetitions: int | None = None,
     n_jobs: int = 1,
+    executor: Executor | None = None,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
@@ -151,6 +153,8 @@ def reproduce(
         By default the study's own.
     n_jobs : int, default=1
         Processes. It changes no row but for timings.
+    executor : concurrent.futures.Executor, optional
+        In their place, such as ``client.get_executor()`` of a Dask client.
     resume : bool, default=False
         Whether rows that are there already are taken, and only what is missing is run.
     progress : callable, optional
@@ -182,6 +186,7 @@ def reproduce(
             work,
             order=list(study.order),
             n_jobs=n_jobs,
+            executor=executor,
             digits=_DIGITS,
             progress=_overall(progress, len(_done(study, rows)), study.total(repetitions)),
         )

@@ -118,7 +118,7 @@ def possible_averages() -> dict[str, float]:
     Examples
     --------
     >>> {name: round(cost) for name, cost in possible_averages().items()}
-    {'lowest': -82, 'highest': -37, 'single': 31, 'knowing': -105, 'perfect': -110}
+    {'lowest': -83, 'highest': -37, 'single': 31, 'knowing': -105, 'perfect': -110}
     """
     m, angle, factor = np.meshgrid(_middles(1, 3, 80), _middles(0, np.pi, 8), _middles(0.5, 2, 8))
     s = np.sqrt(factor * (0.01 - 0.008 * np.sin(2 * angle)))

@@ -374,12 +374,17 @@ def _caveats(model: Any, learner: SupportMeasureBall) -> list[str]:
     sources = learner.uncertainty_set_.sources
     small, large = int(sources.sizes.min()), int(sources.sizes.max())
     found = []
-    if learner.bandwidth == "median" and None in as_kernel(learner.kernel).bandwidths:
+    if isinstance(learner.bandwidth, str) and None in as_kernel(learner.kernel).bandwidths:
         found.append(
             "The bandwidth is the median of these data; the proofs take a kernel fixed beforehand."
         )
     if learner.scale:
         found.append("Columns were scaled by these data; the proofs take the kernel as given.")
+    if learner.clip is not None:
+        found.append(
+            "Values beyond quantiles of these data count as those; all that is said is of clipped "
+            "distributions, and the proofs take the kernel as given."
+        )
     if small != large:
         found.append(
             f"Your sources have {small} to {large} samples. What is said of a new source's sample "

@@ -104,11 +104,15 @@ class Problem(ABC):
         Whether f(z, .) is convex too, which lets the continuous worst case be proved.
     origin : Origin or None
         Noted by the method that bound the loss.
+    parallel : bool
+        Whether threads may evaluate it at the same time: not where it calls functions of the
+        user's, or cvxpy.
     """
 
     region: Region
     n_decisions: int
     convex_in_xi: bool = False
+    parallel: bool = False
     origin: Origin | None = None
 
     @abstractmethod

@@ -195,6 +195,7 @@ class NewsvendorProblem(Problem):
     """The newsvendor cost bound to data."""
 
     convex_in_xi = True
+    parallel = True
 
     def __init__(self, terms: _Terms, region: Region) -> None:
         self.terms = terms

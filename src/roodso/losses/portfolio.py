@@ -98,6 +98,7 @@ class CVaRProblem(Problem):
     """The mean-CVaR cost bound to data."""
 
     convex_in_xi = True
+    parallel = True
 
     def __init__(self, aversion: float, tail: float, region: Region) -> None:
         self.aversion = aversion

@@ -129,9 +129,15 @@ class DecisionMaker(BaseEstimator, ABC):
             self.decision_ = pd.Series(self.decision_, index=list(sources.names), name="decision")
         self.objective_ = solution.upper_bound
         if solution.status not in ("optimal", "restricted", "stopped by epsilon"):
+            hint = ""
+            if solution.status == "low rank" and solution.embedding is not None:
+                hint = (
+                    f" ({solution.embedding.summary()}; a larger max_rank or memory_limit, or "
+                    "embedding='exact', narrows it)"
+                )
             warnings.warn(
                 f"the solver stopped with status {solution.status!r} at a certified relative gap "
-                f"of {solution.gap:.2g}; both bounds hold",
+                f"of {solution.gap:.2g}; both bounds hold{hint}",
                 ConvergenceWarning,
                 stacklevel=4,
             )

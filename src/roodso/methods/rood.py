@@ -9,44 +9,60 @@ data, choose the kernel, draw support points, one pass over kernel values, learn
 
 from __future__ import annotations
 
+import numbers
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
+from scipy.spatial import cKDTree
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array, IntArray
 from roodso._validation import (
+    check_bytes,
     check_choice,
     check_integer,
     check_jobs,
     check_real,
     check_seed,
 )
-from roodso.embedding import Embedding, group_means, source_means
+from roodso.embedding import Embedding, KernelSpace, group_means, source_means
 from roodso.exceptions import ConvergenceWarning, DegenerateDataWarning
 from roodso.herding import herd_sources
 from roodso.losses.base import Problem
+from roodso.lowrank import Streamed, embed
 from roodso.methods.base import DecisionMaker
+from roodso.refit import same_kernel, updated
 from roodso.sets.ball import SupportMeasureBall
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.basis import Basis, Fixed
 from roodso.solver.continuous import BoxSearch, check_provable, solve_over_box
 from roodso.solver.rows import LoopOptions, Programme, WarmStart
 from roodso.solver.solution import BoxBound, Solution
-from roodso.solver.solve import solve_programme
+from roodso.solver.solve import report_embedding, solve_programme, solve_streamed
 from roodso.sources import Sources
+from roodso.streams import Stream, open_data
 from roodso.support import check_box, data_box, latin_hypercube
 
 __all__ = ["RooDSO"]
 
 #: What the ball's own parameters are where ``uncertainty_set`` replaces them.
-_BALL_DEFAULTS = {"nu": 0.2, "kernel": "rbf", "bandwidth": "median", "gamma": 0.0, "scale": False}
-#: What shapes the kernel, the support and the pass over kernel values, besides the loss.
-_KERNEL = ("kernel", "bandwidth", "scale", "random_state")
+_BALL_DEFAULTS: dict[str, Any] = {
+    "nu": 0.2,
+    "kernel": "rbf",
+    "bandwidth": "median",
+    "gamma": 0.0,
+    "scale": False,
+    "clip": None,
+}
+#: See `RooDSO.for_heavy_tails`.
+_HEAVY_TAILS: dict[str, Any] = {"nu": 0.95, "scale": "robust"}
+#: What shapes the support and the pass over kernel values, besides loss and kernel.
 _PREPARATION = (
     "n_support",
     "support_box",
@@ -56,6 +72,10 @@ _PREPARATION = (
     "gram",
     "n_seeds",
     "continuous",
+    "embedding",
+    "max_rank",
+    "memory_limit",
+    "tol",
 )
 #: The paper's number of herding steps.
 _HERDING_STEPS = 50
@@ -71,17 +91,18 @@ class RooDSO(DecisionMaker):
     nu : float in (0, 1], default=0.2
         Conservatism: at least a share ``1 - nu`` of the sources lies inside the learned ball.
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
     gamma : float, default=0.0
         Added to the squared radius (eq:SMC_ambiguity_set_gamma).
     uncertainty_set : learner of `roodso.sets`, optional
-        Instead of the ball that ``nu``, ``kernel``, ``bandwidth``, ``gamma`` and ``scale``
-        describe.
+        Instead of the ball that ``nu``, ``kernel``, ``bandwidth``, ``gamma``, ``scale`` and
+        ``clip`` describe.
     n_support : int, default=200
         J, the number of support points drawn by Latin hypercube besides the samples. More let the
         worst case put mass where no sample lies.
-    support_box : (lower, upper), optional
-        Where they are drawn, and the box of ``continuous``; by default the samples' own box.
+    support_box : (lower, upper) or float in (0, 0.5), optional
+        Where they are drawn, and the box of ``continuous``; by default the samples' own box. A
+        share q is short for the quantiles of each column at q and 1 - q.
     representer : {"exact", "herded", "full"}, default="exact"
         Where the witness is sought. "exact" costs nothing in quality; "herded" is the paper's
         reduced-complexity representer with ``n_herding`` points a source, "full" spans all support
@@ -121,9 +142,30 @@ class RooDSO(DecisionMaker):
         How often points may be added.
     continuous_cells : int, default=200_000
         Cells that one proof may examine; more make it last longer and reach further.
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations. The decision is in
-        the user's units either way.
+    embedding : {"auto", "exact", "low-rank"}, default="auto"
+        How the sources' embeddings are computed. "exact" takes some N^2 / 2 kernel values,
+        "low-rank" N times the number of landmarks, and both bounds account for what it leaves
+        (`roodso.lowrank`). "auto" is exact up to some 100,000 samples, and beyond where low rank
+        would not be accurate and exact is still bearable. ``solution_.embedding`` says which ran.
+    max_rank : int, optional
+        Largest number of landmarks; by default 2,000.
+    memory_limit : float or str, optional
+        What the landmarks' features may take in memory, in bytes or like "2 GB"; no limit by
+        default. Where it keeps the tolerance from being met, the status says "low rank".
+    warm_start : bool, default=False
+        Whether `fit` begins from the last fit: from its decision and the support points that
+        mattered, and, where the kernel is the same (``bandwidth`` a number and ``scale`` False) and
+        the embedding exact, with the kernel values of all samples that are still there. For a few
+        new rows or a new source that is many times faster; the answer is that of a fresh fit, up to
+        ``tol``.
+    scale : {False, True, "robust"}, default=False
+        Whether the kernel sees columns divided by their standard deviations, or ("robust") by what
+        their interquartile ranges say of these. The decision is in the user's units either way.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        For heavy tails: samples beyond these quantiles of a column, of all rows together, are
+        moved to them before all else (a share q is short for (q, 1 - q)). The worst case, and what
+        is certified, is then over distributions between these fences only; `clipped_` says what
+        was moved. Scores are costs of data as they are.
     random_state : int, Generator or None, default=None
         Draws the support points, the subsample for the median and the seeds, in a fixed order.
     n_jobs : int or None, default=None
@@ -140,6 +182,9 @@ class RooDSO(DecisionMaker):
         Bounds, worst-case distribution, witness.
     uncertainty_set_ : UncertaintySet
         ``weights`` (alpha), ``radius``, ``bandwidth``, ``kernel``, ``contains(samples)``.
+    clipped_ : DataFrame
+        What ``clip`` did: by column the fences ``lower`` and ``upper``, and how many samples were
+        ``below`` and ``above``.
     set_learner_ : SupportMeasureBall or other learner
         The fitted learner, with support measures and distances.
 
@@ -160,6 +205,7 @@ class RooDSO(DecisionMaker):
     uncertainty_set_: UncertaintySet
     _programme: Programme
     _box_search: BoxSearch | None
+    _n_clipped: IntArray
 
     def __init__(
         self,
@@ -186,7 +232,12 @@ class RooDSO(DecisionMaker):
         continuous_starts: int = 50,
         continuous_rounds: int = 30,
         continuous_cells: int = 200_000,
-        scale: bool = False,
+        embedding: str = "auto",
+        max_rank: int | None = None,
+        memory_limit: float | str | None = None,
+        warm_start: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: Any = None,
@@ -213,10 +264,84 @@ class RooDSO(DecisionMaker):
         self.continuous_starts = continuous_starts
         self.continuous_rounds = continuous_rounds
         self.continuous_cells = continuous_cells
+        self.embedding = embedding
+        self.max_rank = max_rank
+        self.memory_limit = memory_limit
+        self.warm_start = warm_start
         self.scale = scale
+        self.clip = clip
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+
+    @classmethod
+    def for_heavy_tails(cls, loss: Any, **parameters: Any) -> Self:
+        """Settings that did well on data with outliers; none of them is the paper's.
+
+        ``nu=0.95`` makes the ball as small as the nearest sources allow: at small nu the ball
+        holds next to the worst distribution on the support points, outliers among them, and the
+        decision is that of robust optimisation. ``scale="robust"`` keeps outliers from setting the
+        columns' scales. ``docs/heavy-tails.md`` says what was measured, and what this gives up:
+        the ball contains few of the sources, so its worst case is no bound for a new one.
+
+        Parameters
+        ----------
+        loss : Loss
+        **parameters
+            Any of the others, which go before these.
+
+        Examples
+        --------
+        >>> from roodso.datasets import make_heavy_tailed_sources
+        >>> from roodso.losses import Newsvendor
+        >>> shops = make_heavy_tailed_sources(10, (30, 100), random_state=0)
+        >>> loss = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
+        >>> model = RooDSO.for_heavy_tails(loss, random_state=0).fit(shops)
+        >>> paper = RooDSO(loss, random_state=0).fit(shops)
+        >>> fresh = make_heavy_tailed_sources(1, 1000, random_state=1)[0]
+        >>> model.nu, model.score(fresh) > paper.score(fresh)
+        (0.95, True)
+        """
+        return cls(loss, **(_HEAVY_TAILS | parameters))
+
+    def fit(self, X: Any, y: None = None, groups: Any = None) -> Self:
+        """Learn from samples of M sources and decide.
+
+        Parameters
+        ----------
+        X : (N, d) array or DataFrame, mapping or sequence of (n_i, d) tables, or stream
+            Also a `roodso.streams.Stream` of files or memory-mapped arrays, or a Dask data frame;
+            these are read in a few passes and never held as a whole.
+        y : ignored
+        groups : sequence of length N, or str
+            The source of each row, where ``X`` is stacked; the name of the column that says it,
+            where ``X`` is a Dask data frame.
+
+        Returns
+        -------
+        self
+        """
+        self._validate()
+        prepared = self._prepare(open_data(X, groups))
+        self._fit_prepared(prepared, self._restart(prepared))
+        return self
+
+    def _restart(self, prepared: _Prepared) -> WarmStart | None:
+        """Where to begin after an earlier fit, perhaps to other data, if asked to.
+
+        The points that mattered are looked up by where they are: the nearest support point of each.
+        """
+        if not self.warm_start or not hasattr(self, "solution_"):
+            return None
+        last, known = self.solution_, prepared.embedding
+        z = np.concatenate([last.decision, last.internal])
+        same_width = last.support.shape[1] == known.support.shape[1]
+        if not same_width or len(z) != prepared.problem.region.dimension:
+            return None
+        before = known.space.coordinates(last.support[last.active])
+        if len(before) == 0:
+            return WarmStart(np.empty(0, dtype=np.intp), z)
+        return WarmStart(np.unique(cKDTree(known.points).query(before)[1]).astype(np.intp), z)
 
     def path(self, X: Any, nus: Sequence[float], groups: Any = None) -> list[RooDSO]:
         """Fit one model per nu, sharing one pass over kernel values and warm starts.
@@ -256,10 +381,22 @@ class RooDSO(DecisionMaker):
         warm: WarmStart | None = None
         for model in models:
             if prepared is None:
-                prepared = model._prepare(Sources.from_data(X, groups))
+                prepared = model._prepare(open_data(X, groups))
             model._fit_prepared(prepared, warm)
             warm = model._warm_start()
         return models
+
+    @property
+    def clipped_(self) -> pd.DataFrame:
+        """What ``clip`` did: fences and numbers of samples moved to them, by column."""
+        check_is_fitted(self, "solution_")
+        sources, space = self.uncertainty_set_.sources, self.uncertainty_set_.space
+        width = sources.n_columns
+        fences = space.coordinates.fences or (np.full(width, -np.inf), np.full(width, np.inf))
+        columns = dict(
+            zip(("lower", "upper", "below", "above"), (*fences, *self._n_clipped), strict=True)
+        )
+        return pd.DataFrame(columns, index=sources.names or [f"x{i}" for i in range(width)])
 
     def _worst_case(self, x: Array) -> Solution:
         programme = replace(self._programme, problem=self._problem.at(x))
@@ -281,8 +418,11 @@ class RooDSO(DecisionMaker):
         check_integer(self.max_iter, "max_iter", low=1)
         check_integer(self.max_rows, "max_rows", low=1)
         self._validate_continuous()
+        self._validate_embedding()
         if self.time_limit is not None:
             check_real(self.time_limit, "time_limit", low=0.0, low_open=True)
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}")
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable or None, got {self.progress!r}")
         check_jobs(self.n_jobs)
@@ -304,6 +444,86 @@ class RooDSO(DecisionMaker):
                 f"continuous={self.continuous!r} needs representer='exact', got "
                 f"{self.representer!r}: the paper's representers keep to given support points"
             )
+
+    def _validate_embedding(self) -> None:
+        check_choice(self.embedding, "embedding", ("auto", "exact", "low-rank"))
+        if self.max_rank is not None:
+            check_integer(self.max_rank, "max_rank", low=1)
+        if self.memory_limit is not None:
+            check_bytes(self.memory_limit, "memory_limit")
+        if self.embedding == "low-rank" and self._paper_mode:
+            raise ValueError(
+                "embedding='low-rank' needs representer='exact' and gram='samples', got "
+                f"{self.representer!r} and {self.gram!r}: the paper's variants herd with exact "
+                "embeddings"
+            )
+
+    @property
+    def _paper_mode(self) -> bool:
+        return self.representer != "exact" or self.gram != "samples"
+
+    def _look_at(self, data: Sources | Stream) -> tuple[Sources, Array]:
+        """The samples, or of a stream some of them; and a table whose box is that of all."""
+        if isinstance(data, Sources):
+            return data, data.samples
+        self._check_streamable()
+        scan = data.scan(n_jobs=check_jobs(self.n_jobs))
+        return data.sampled()[0], np.stack([scan.lower, scan.upper])
+
+    def _check_streamable(self) -> None:
+        """Refuse what needs all samples at hand."""
+        clip = getattr(self._learner(), "clip", None)
+        if clip is not None:
+            raise ValueError(
+                f"data that are streamed cannot be clipped on the way, got clip={clip!r}"
+            )
+        if self._paper_mode or self.embedding == "exact" or self.continuous is not False:
+            raise ValueError(
+                "data that are streamed need representer='exact', gram='samples', "
+                "embedding='auto' or 'low-rank' and continuous=False, got "
+                f"{self.representer!r}, {self.gram!r}, {self.embedding!r} and {self.continuous!r}"
+            )
+
+    def _embed(
+        self, space: KernelSpace, data: Sources | Stream, drawn: Array, seed: int
+    ) -> Embedding:
+        """The pass over kernel values, exact or by low rank."""
+        memory = None
+        if self.memory_limit is not None:
+            memory = check_bytes(self.memory_limit, "memory_limit")
+        if not isinstance(data, Sources):
+            scan = data.scan()
+            return Streamed.learn(
+                *(space, data, *data.sampled(), (scan.lower, scan.upper), drawn),
+                max_rank=self.max_rank,
+                memory=memory,
+                tol=self.tol,
+                radius=self._given_radius(),
+                random_state=seed,
+                n_jobs=check_jobs(self.n_jobs),
+            )
+        last = self._programme.embedding if self.warm_start and hasattr(self, "solution_") else None
+        exact = type(last) is Embedding and self.embedding != "low-rank"
+        if exact and last is not None and same_kernel(last.space, space):
+            return updated(last, space, data, drawn, n_jobs=check_jobs(self.n_jobs))
+        return embed(
+            space,
+            data,
+            drawn,
+            kind="exact" if self._paper_mode else self.embedding,
+            max_rank=self.max_rank,
+            memory=memory,
+            tol=self.tol,
+            radius=self._given_radius(),
+            random_state=seed,
+            n_jobs=check_jobs(self.n_jobs),
+        )
+
+    def _given_radius(self) -> float | None:
+        """The set's radius, where the user gave it."""
+        parameters = {} if self.uncertainty_set is None else self.uncertainty_set.get_params()
+        given = [parameters[name] for name in ("radius", "thickness") if name in parameters]
+        return None if not given or isinstance(given[0], str) else float(given[0])
 
     def _learner(self) -> Any:
         """The set's learner: a clone of the user's, or the ball that the parameters describe."""
@@ -333,29 +553,42 @@ class RooDSO(DecisionMaker):
         parameters = self.get_params(deep=False)
         shaping = {name: parameters[name] for name in _PREPARATION}
         shaping["loss"] = self._check_loss()
-        learner = self._learner().get_params(deep=False)
-        return shaping | {f"set {name}": learner.get(name) for name in _KERNEL}
+        learner = self._learner()
+        # A learner of the user's that does not say what shapes its kernel shares nothing.
+        settings = getattr(learner, "kernel_settings", lambda: learner.get_params(deep=False))()
+        return shaping | {f"set {name}": value for name, value in settings.items()}
 
-    def _prepare(self, sources: Sources) -> _Prepared:
-        """All that does not depend on nu: kernel, support points, the pass over kernel values."""
+    def _prepare(self, data: Sources | Stream) -> _Prepared:
+        """All that does not depend on nu: kernel, support points, the pass over kernel values.
+
+        Of a stream, the kernel is learned from a sample; the box is that of all samples.
+        """
         rng = np.random.default_rng(self.random_state)
         started = time.perf_counter()
-        space = self._learner().kernel_space(sources, rng)
-        lower, upper = check_box(self.support_box, sources.samples)
+        given, extremes = self._look_at(data)
+        space = self._learner().kernel_space(given, rng)
+        if isinstance(data, Sources):
+            data = given.with_samples(space.coordinates.clipped(given.samples))
+            extremes = data.samples
+        # The quantiles of a stream are those of its sample.
+        share = isinstance(self.support_box, numbers.Real)
+        box = check_box(self.support_box, given.samples if share else extremes)
+        lower, upper = (space.coordinates.clipped(corner) for corner in box)
         drawn = latin_hypercube(lower, upper, self.n_support, rng)
         held = drawn if self.continuous is False else np.stack([lower, upper])
-        problem = self._bind(*data_box(np.vstack([sources.samples, held])))
+        problem = self._bind(*data_box(np.vstack([extremes, held])))
         if self.continuous == "prove":
-            check_provable(problem, sources.n_columns)
-        embedding = Embedding.compute(space, sources, drawn, n_jobs=check_jobs(self.n_jobs))
+            check_provable(problem, given.n_columns)
         seeds = rng.random(self.n_seeds)
+        search_seed = int(rng.integers(2**32))
+        landmark_seed = int(rng.integers(2**32))
+        embedding = self._embed(space, data, drawn, landmark_seed)
         n_herding = self.n_herding or _HERDING_STEPS
         steps = n_herding if "herded" in (self.representer, self.gram) else None
         herded = None if steps is None else herd_sources(embedding, steps)
-        search_seed = int(rng.integers(2**32))
         elapsed = time.perf_counter() - started
         return _Prepared(
-            problem, embedding, seeds, steps, herded, (lower, upper), search_seed, elapsed
+            given, problem, embedding, seeds, steps, herded, (lower, upper), search_seed, elapsed
         )
 
     def _fit_prepared(self, prepared: _Prepared, warm: WarmStart | None = None) -> None:
@@ -375,6 +608,7 @@ class RooDSO(DecisionMaker):
         # Nothing is set before all has succeeded.
         self.set_learner_, self.uncertainty_set_ = learner, uncertainty
         self._programme, self._box_search = programme, search
+        self._n_clipped = prepared.n_clipped()
         timings = {"kernel": prepared.seconds, "set": learned - started, **solution.timings}
         self._finish(
             prepared.embedding.sources, prepared.problem, replace(solution, timings=timings)
@@ -403,10 +637,15 @@ class RooDSO(DecisionMaker):
         warm: WarmStart | None,
     ) -> tuple[Programme, Solution]:
         """Solve over the support points, or over the box; the programme with points added."""
-        if search is None:
-            return programme, solve_programme(programme, options, basis=basis, warm=warm)
-        jobs = check_jobs(self.n_jobs)
-        return solve_over_box(programme, options, search, warm=warm, n_jobs=jobs)
+        if isinstance(programme.embedding, Streamed):
+            programme, solution = solve_streamed(programme, options, warm=warm)
+        elif search is None:
+            solution = solve_programme(programme, options, basis=basis, warm=warm)
+        else:
+            jobs = check_jobs(self.n_jobs)
+            programme, solution = solve_over_box(programme, options, search, warm=warm, n_jobs=jobs)
+        report = report_embedding(programme.embedding, programme.uncertainty)
+        return programme, replace(solution, embedding=report)
 
     def _warn_of_box(self, box: BoxBound | None) -> None:
         if box is None or box.proved:
@@ -417,6 +656,9 @@ class RooDSO(DecisionMaker):
     def _learn(self, learner: Any, prepared: _Prepared) -> UncertaintySet:
         gram = prepared.herded_gram() if self.gram == "herded" else None
         learned: UncertaintySet = learner.learn(prepared.embedding, gram)
+        if isinstance(prepared.embedding, Streamed):  # whose samples are not at hand
+            learned = replace(learned, landmarks=prepared.embedding.landmarks)
+            learner.uncertainty_set_ = learned
         if learned.radius == 0.0 and learned.n_anchors == 1:
             warnings.warn(
                 "the ball has radius 0 (one source, or sources that do not differ): the decision "
@@ -444,6 +686,7 @@ class RooDSO(DecisionMaker):
             max_rows=self.max_rows,
             time_limit=np.inf if self.time_limit is None else float(self.time_limit),
             progress=self.progress,
+            n_jobs=check_jobs(self.n_jobs),
         )
         if seeds is None or (self.representer == "exact" and self.rows == "generated"):
             return options
@@ -453,6 +696,9 @@ class RooDSO(DecisionMaker):
 
     def _warm_start(self) -> WarmStart:
         solution = self.solution_
+        if isinstance(self._programme.embedding, Streamed):  # a working set is the model's own
+            z = np.concatenate([solution.decision, solution.internal])
+            return WarmStart(np.empty(0, dtype=np.intp), z)
         added = 0 if solution.box is None else solution.box.points_added
         given = solution.active < len(solution.support) - added  # what neighbours have as well
         z = np.concatenate([solution.decision, solution.internal])
@@ -463,12 +709,13 @@ class RooDSO(DecisionMaker):
 class _Prepared:
     """What models that differ only in the set's size share.
 
-    ``seed_places`` are numbers in [0, 1), places among the support points however many there are;
-    ``herded`` numbers samples, by source, where herding with ``steps`` is asked for; ``box`` is
-    where points may be drawn and ``search_seed`` is for looking for more in it; ``seconds`` is what
-    preparing took.
+    ``given`` are the samples before clipping; ``seed_places`` are numbers in [0, 1), places among
+    the support points however many there are; ``herded`` numbers samples, by source, where herding
+    with ``steps`` is asked for; ``box`` is where points may be drawn and ``search_seed`` is for
+    looking for more in it; ``seconds`` is what preparing took.
     """
 
+    given: Sources
     problem: Problem
     embedding: Embedding
     seed_places: Array
@@ -488,7 +735,13 @@ class _Prepared:
         embedding = self.embedding.restricted(rows)
         herded = None if self.steps is None else herd_sources(embedding, self.steps)
         seconds = time.perf_counter() - started
-        return replace(self, embedding=embedding, herded=herded, seconds=seconds)
+        given = self.given.restricted(rows)
+        return replace(self, given=given, embedding=embedding, herded=herded, seconds=seconds)
+
+    def n_clipped(self) -> IntArray:
+        """How many samples clipping raised, and lowered, in each column: (2, d)."""
+        before, after = self.given.samples, self.embedding.sources.samples
+        return np.stack([(after > before).sum(axis=0), (after < before).sum(axis=0)])
 
     def herded_gram(self) -> Array:
         """Gram matrix of the herded samples' embeddings, as Algorithm 1 has it."""

@@ -311,11 +311,21 @@ def _run(
     missing = [(t, m) for t, m in pairs if f"{t}/{m}" not in journal.results]
     if not missing:
         return
-    parallel = Parallel(n_jobs=min(n_jobs, len(missing)), return_as="generator")
-    outcomes = parallel(delayed(_judge)(entries[m], sources, t, how) for t, m in missing)
-    for (t, m), outcome in zip(missing, outcomes, strict=True):
-        journal.add(f"{t}/{m}", outcome)
+    # In any order: a pair that is finished is noted at once, whatever those before it do.
+    parallel = Parallel(n_jobs=min(n_jobs, len(missing)), return_as="generator_unordered")
+    outcomes = parallel(
+        delayed(_judge_pair)(f"{t}/{m}", entries[m], sources, t, how) for t, m in missing
+    )
+    for task, outcome in outcomes:
+        journal.add(task, outcome)
         yield len(journal.results) / len(pairs)
+
+
+def _judge_pair(
+    task: str, entry: _Entry, sources: Sources, target: int, how: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """`_judge`, with the name of the task."""
+    return task, _judge(entry, sources, target, how)
 
 
 def _judge(entry: _Entry, sources: Sources, target: int, how: dict[str, Any]) -> dict[str, Any]:

@@ -265,11 +265,12 @@ class _Search:
                 continue
             models = [self.models[place] for place in places]
             prepared = None if self.refit_kernel else self._prepared(batch)
-            parallel = Parallel(n_jobs=min(n_jobs, len(missing)), return_as="generator")
+            # In any order: a fold that is finished is noted at once, whatever those before it do.
+            parallel = Parallel(n_jobs=min(n_jobs, len(missing)), return_as="generator_unordered")
             outcomes = parallel(
-                delayed(_run_fold)(models, prepared, self.sources, folds[f]) for f in missing
+                delayed(_run_fold)(models, prepared, self.sources, folds[f], f) for f in missing
             )
-            for f, outcome in zip(missing, outcomes, strict=True):
+            for f, outcome in outcomes:
                 journal.add(f"{batch}/{f}", outcome)
                 yield len(journal.results) / total
 
@@ -291,9 +292,12 @@ class _Search:
 
 
 def _run_fold(
-    models: list[DecisionMaker], prepared: Any, sources: Sources, fold: Fold
-) -> dict[str, Any]:
-    """Fit each model to the fold's training rows and judge it on each held-out source."""
+    models: list[DecisionMaker], prepared: Any, sources: Sources, fold: Fold, number: int
+) -> tuple[int, dict[str, Any]]:
+    """Fit each model to the fold's training rows and judge it on each held-out source.
+
+    Returns the fold's number with what came of it.
+    """
     if prepared is None:
         prepared = models[0]._prepare(sources.restricted(fold.train))
     else:
@@ -314,7 +318,7 @@ def _run_fold(
         costs = [-model._score_table(table) for table in tables]
         fits.append({"costs": costs, "objective": model.objective_, "seconds": seconds})
     optima = [float(SAA(models[0].loss).fit([table]).objective_) for table in tables]
-    return {"fits": fits, "optima": optima}
+    return number, {"fits": fits, "optima": optima}
 
 
 def _tidy(search: _Search, folds: list[Fold], journal: Journal) -> pd.DataFrame:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -60,6 +60,8 @@ class PlannerData:
         What is decided.
     currency, unit : str
         How money and quantities are written; may be empty.
+    gaps : DataFrame of shape (M, d)
+        How many entries were missing, by source and item, of those in ``table`` and those left out.
     """
 
     table: pd.DataFrame
@@ -70,6 +72,7 @@ class PlannerData:
     kind: str = "newsvendor"
     currency: str = ""
     unit: str = ""
+    gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def items(self) -> list[str]:
@@ -186,11 +189,14 @@ def load_table(
         entries = _long(raw, source, wanted, item, value, row, decimal, notes)
     else:
         entries = _wide(raw, source, wanted, decimal, notes)
+    gaps = entries.gaps()
     entries = _without_missing(entries, missing, notes)
     if kind == "newsvendor":
         entries = _without_negative(entries, negative, notes)
     groups, table = entries.groups, entries.frame()
-    loaded = PlannerData(table, groups, raw.name, clean_name(source), (), kind, currency, unit)
+    loaded = PlannerData(
+        table, groups, raw.name, clean_name(source), (), kind, currency, unit, gaps
+    )
     _check_sources(loaded, min_sources, notes)
     notes += _warnings(loaded)
     return replace(loaded, notes=tuple(notes))
@@ -211,6 +217,11 @@ class _Entries:
 
     def frame(self) -> pd.DataFrame:
         return pd.DataFrame(self.numbers, columns=self.names)
+
+    def gaps(self) -> pd.DataFrame:
+        """The number of missing entries by source and item."""
+        absent = pd.DataFrame(np.isnan(self.numbers), columns=self.names)
+        return absent.groupby(self.groups.to_numpy(), sort=False).sum().astype(int)
 
     def kept(self, keep: BoolArray) -> _Entries:
         places = np.flatnonzero(keep).tolist()
@@ -325,35 +336,48 @@ def _long(
     if note:
         notes.append(Note(note))
     numbers = read_column(clean_name(value), cells, raw.rows, reading)
-    for what, column in (("source", labels), ("item", names)):
+    _refuse_unnamed(raw, source=labels, item=names)
+    items = _wanted(items, names, item)
+    keys = _keys(raw, labels, names, row, notes)
+    return _pivoted(zip(labels, names, keys, numbers, raw.rows, strict=True), items, row)
+
+
+def _refuse_unnamed(raw: RawTable, **columns: list[str | None]) -> None:
+    for what, column in columns.items():
         if None in column:
             raise DataError(
                 f"row {raw.rows[column.index(None)]}: the {what} is missing",
                 remedy=f"fill in the {what}, or delete the row",
             )
+
+
+def _wanted(items: list[str] | None, names: list[str | None], item: str) -> list[str]:
+    """The items asked for, by default all that there are."""
     known = list(dict.fromkeys(str(name) for name in names))
-    if items is None:
-        items = known
-    for wanted in items:
+    for wanted in items or ():
         if wanted not in known:
             raise DataError(
                 f"there is no item {wanted!r} in column {item!r}", remedy=nearest(wanted, known)
             )
-    keys = _keys(raw, labels, names, row, notes)
-    places: dict[tuple[Hashable, Hashable], int] = {}
+    return known if items is None else items
+
+
+def _pivoted(
+    entries: Iterable[tuple[str | None, str | None, Hashable, float, int]],
+    items: list[str],
+    row: str | None,
+) -> _Entries:
+    """From (source, item, key, amount, row of the file): one row for each source and key."""
+    places: dict[tuple[str | None, Hashable], int] = {}
     table: list[Array] = []
     where: list[int] = []
-    entry_labels: list[str | None] = []
-    for label, name, key, number, file_row in zip(
-        labels, names, keys, numbers, raw.rows, strict=True
-    ):
+    for label, name, key, number, file_row in entries:
         if name not in items:
             continue
         if (label, key) not in places:
             places[label, key] = len(table)
             table.append(np.full(len(items), np.nan))
             where.append(file_row)
-            entry_labels.append(label)
         target, place = table[places[label, key]], items.index(str(name))
         if not np.isnan(target[place]):
             raise DataError(
@@ -362,7 +386,7 @@ def _long(
                 remedy="delete one of them, or add them up",
             )
         target[place] = number
-    return _Entries(entry_labels, items, np.vstack(table), where)
+    return _Entries([label for label, _ in places], items, np.vstack(table), where)
 
 
 def _keys(

@@ -5,7 +5,7 @@ returns the Axes. The pages of `roodso.report` show the same pictures.
 """
 
 from roodso.plots.comparison import costs_by_source, plot_costs_by_source
-from roodso.plots.path import RobustnessPathDisplay
+from roodso.plots.path import RobustnessPathDisplay, plot_robustness_path
 from roodso.plots.sources import SourceMap, plot_source_map, source_map
 from roodso.plots.worst_case import (
     WorstCaseColumn,
@@ -23,6 +23,7 @@ __all__ = [
     "WorstMixture",
     "costs_by_source",
     "plot_costs_by_source",
+    "plot_robustness_path",
     "plot_source_map",
     "plot_worst_case",
     "plot_worst_mixture",

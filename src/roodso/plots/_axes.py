@@ -22,7 +22,7 @@ def axes_or_new(ax: Any = None) -> Any:
     return plt.subplots(layout="constrained")[1]
 
 
-def literal(text: object) -> str:
+def literal(text: object, longest: int = _LONGEST) -> str:
     r"""Text of the user's as matplotlib shows it unchanged, on one line and shortened.
 
     Between two dollars would be a formula.
@@ -33,8 +33,8 @@ def literal(text: object) -> str:
     \$5 or \$10
     """
     line = " ".join(printable(text).split())
-    if len(line) > _LONGEST:
-        line = line[: _LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    if len(line) > longest:
+        line = line[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return line.replace("$", r"\$")
 
 

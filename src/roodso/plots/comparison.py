@@ -13,8 +13,8 @@ from roodso.plots._axes import axes_or_new, literal
 __all__ = ["costs_by_source", "plot_costs_by_source"]
 
 _MARKERS = "osD^vPX*"
-#: Names of at most this length stand three to a line in the legend.
-_SHORT = 16
+#: Names of at most these lengths stand three, or two, to a line in the legend.
+_SHORT, _MEDIUM = 16, 24
 
 
 def costs_by_source(comparison: Comparison, *, most: int | None = None) -> pd.DataFrame:
@@ -84,10 +84,16 @@ def plot_costs_by_source(costs: pd.DataFrame, ax: Any = None) -> Any:
         frameon=False,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
-        ncols=min(3, len(labels)) if max(map(len, labels)) <= _SHORT else 1,
+        ncols=min(_columns(labels), len(labels)),
     )
     ax.set_yticks(rows, [literal(label) for label in costs.index])
     ax.invert_yaxis()
     ax.margins(y=0.6 / max(len(rows), 1))
     ax.set_xlabel("mean cost (negative: profit)")
     return ax
+
+
+def _columns(labels: list[str]) -> int:
+    """How many names stand beside each other."""
+    longest = max(map(len, labels))
+    return 3 if longest <= _SHORT else 2 if longest <= _MEDIUM else 1

@@ -19,7 +19,7 @@ from roodso.methods.base import DecisionMaker
 from roodso.model_selection import fit_grid, select
 from roodso.plots._axes import axes_or_new
 
-__all__ = ["RobustnessPathDisplay"]
+__all__ = ["RobustnessPathDisplay", "plot_robustness_path"]
 
 #: The paper's grid of nu.
 _VALUES = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -107,17 +107,34 @@ class RobustnessPathDisplay:
         -------
         self
         """
-        ax = axes_or_new(ax)
-        values = np.asarray(self.table.index, dtype=float)
-        labels = {
-            "worst_case": ("certified worst case", ":"),
-            "held_out_worst": ("worst held-out source", "-"),
-            "held_out_mean": ("mean over held-out sources", "--"),
-        }
-        for column, (label, style) in labels.items():
-            if column in self.table:
-                ax.plot(values, self.table[column], style, label=label)
-        ax.set(xlabel=str(self.table.index.name), ylabel="cost (negative: profit)")
-        ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = plot_robustness_path(self.table, ax)
+        self.figure_ = self.ax_.figure
         return self
+
+
+def plot_robustness_path(table: pd.DataFrame, ax: Any = None) -> Any:
+    """Draw costs against a parameter.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As ``RobustnessPathDisplay.table``.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = axes_or_new(ax)
+    values = np.asarray(table.index, dtype=float)
+    labels = {
+        "worst_case": ("certified worst case", ":"),
+        "held_out_worst": ("worst held-out source", "-"),
+        "held_out_mean": ("mean over held-out sources", "--"),
+    }
+    for column, (label, style) in labels.items():
+        if column in table:
+            ax.plot(values, table[column], style, label=label)
+    ax.set(xlabel=str(table.index.name), ylabel="cost (negative: profit)")
+    ax.legend(frameon=False)
+    return ax

@@ -10,7 +10,7 @@ multidimensional scaling with the centre as origin: with the Gram matrix of diff
           y_i = (\sqrt{\lambda_1} v_{1i}, \sqrt{\lambda_2} v_{2i})
 
 is the best picture in a plane, and each :math:`y_i` is stretched to the length
-:math:`\sqrt{B_{ii}}`.
+:math:`\sqrt{B_{ii}}`. A hull of sources has no centre: see `roodso.plots.outline`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 from roodso._typing import Array
 from roodso._validation import check_table
 from roodso.plots._axes import axes_or_new, literal
+from roodso.plots.outline import hull_map, outline, place_words
 from roodso.sets.nearest import products_with_sources
-from roodso.sets.uncertainty import UncertaintySet, membership_slack
+from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.solution import Solution
 from roodso.sources import match_columns
 
@@ -38,24 +39,30 @@ _NAMED = 12
 
 @dataclass(frozen=True)
 class SourceMap:
-    """Where sources and other distributions lie around the centre.
+    """Where sources and other distributions lie around the centre, or about a hull.
 
     Attributes
     ----------
     table : DataFrame
-        Indexed by source: ``x``, ``y``, ``distance`` to the centre, ``place`` ("inside",
-        "boundary" or "outside"), ``weight`` (alpha) and ``rows``.
+        Indexed by source: ``x``, ``y``, ``distance`` to the centre (for a hull: to the nearest
+        mixture allowed), ``place`` ("inside", "boundary" or "outside"), ``weight`` (alpha; for a
+        hull: in the worst case's mixture) and ``rows``.
     others : DataFrame
         The same columns without weight, for "worst case" and "target" where they are known.
     radius : float
     shown : float
         The share of the sources' squared distances that directions in a plane can keep.
+    hull : ndarray of shape (m, 2) or None
+        The shadow of the mixtures of a hull, and as ``edge`` that of the whole set.
+    edge : ndarray of shape (m, 2) or None
     """
 
     table: pd.DataFrame
     others: pd.DataFrame
     radius: float
     shown: float
+    hull: Array | None = None
+    edge: Array | None = None
 
     @property
     def outside(self) -> pd.DataFrame:
@@ -65,12 +72,12 @@ class SourceMap:
 
 
 def source_map(model: Any, *, worst: Solution | None = None, target: Any = None) -> SourceMap:
-    """Distances of the sources to the centre of the ball, and directions in a plane.
+    """Distances of the sources to the centre of the ball or to the hull, and places in a plane.
 
     Parameters
     ----------
-    model : RooDSO or SupportMeasureBall
-        Fitted, with a ball.
+    model : RooDSO or learner of `roodso.sets`
+        Fitted.
     worst : Solution, optional
         Whose worst case is shown; by default the model's own solution, where it has one.
     target : (n, d) table, optional
@@ -90,7 +97,9 @@ def source_map(model: Any, *, worst: Solution | None = None, target: Any = None)
     >>> found.table["place"].value_counts().to_dict(), found.outside.index.tolist()
     ({'boundary': 4, 'inside': 3, 'outside': 1}, [2])
     """
-    ball = _ball_of(model)
+    ball = _set_of(model)
+    if ball.n_anchors > 1:
+        return _hull_map(model, ball, worst, target)
     sources, alpha = ball.sources, ball.weights
     centered = ball.gram - ball.gram @ alpha - (ball.gram @ alpha)[:, None]
     centered = centered + ball.anchor_gram[0, 0]
@@ -105,15 +114,24 @@ def source_map(model: Any, *, worst: Solution | None = None, target: Any = None)
         columns=["x", "y"],
     )
     table["distance"] = np.sqrt(squared)
-    table["place"] = _places(squared, ball)
+    table["place"] = place_words(squared, ball)
     table["weight"] = alpha
     table["rows"] = sources.sizes
     others = _others(ball, directions, kept, _distributions(model, ball, worst, target))
     return SourceMap(table, others, ball.radius, float(kept.sum() / total) if total > 0 else 1.0)
 
 
+def _hull_map(model: Any, known: UncertaintySet, worst: Solution | None, target: Any) -> SourceMap:
+    worst = getattr(model, "solution_", None) if worst is None else worst
+    mixture = None if worst is None else worst.mixture
+    distributions = _distributions(model, known, worst, target)
+    table, others, shown, corners = hull_map(known, mixture, distributions)
+    hull, directions = outline(corners, known.cap)
+    return SourceMap(table, others, known.radius, shown, hull, hull + known.radius * directions)
+
+
 def plot_source_map(source_map: SourceMap, ax: Any = None) -> Any:
-    """Draw the map: the ball as a circle, sources by place, those outside by name.
+    """Draw the map: the set as a circle or a shadow, sources by place, those outside by name.
 
     Parameters
     ----------
@@ -126,11 +144,10 @@ def plot_source_map(source_map: SourceMap, ax: Any = None) -> Any:
     Axes
     """
     ax = axes_or_new(ax)
-    from matplotlib.patches import Circle
-
-    ax.add_patch(Circle((0, 0), source_map.radius, facecolor="C0", alpha=0.12, edgecolor="none"))
-    ax.add_patch(Circle((0, 0), source_map.radius, fill=False, edgecolor="C0", linewidth=1.2))
-    ax.plot(0, 0, "+", color="C0", markersize=10, label="centre")
+    if source_map.hull is None or source_map.edge is None:
+        _draw_ball(ax, source_map.radius)
+    else:
+        _draw_hull(ax, source_map.hull, source_map.edge)
     looks = {"inside": ("o", "C0"), "boundary": ("D", "C2"), "outside": ("s", "C1")}
     for place, (marker, color) in looks.items():
         part = source_map.table[source_map.table["place"] == place]
@@ -149,6 +166,22 @@ def plot_source_map(source_map: SourceMap, ax: Any = None) -> Any:
     return ax
 
 
+def _draw_ball(ax: Any, radius: float) -> None:
+    from matplotlib.patches import Circle
+
+    ax.add_patch(Circle((0, 0), radius, facecolor="C0", alpha=0.12, edgecolor="none"))
+    ax.add_patch(Circle((0, 0), radius, fill=False, edgecolor="C0", linewidth=1.2))
+    ax.plot(0, 0, "+", color="C0", markersize=10, label="centre")
+
+
+def _draw_hull(ax: Any, hull: Array, edge: Array) -> None:
+    """The whole set, and the mixtures of sources within it."""
+    ax.fill(*edge.T, facecolor="C0", alpha=0.12, edgecolor="none")
+    ax.plot(*np.vstack([edge, edge[:1]]).T, color="C0", linewidth=1.2)
+    ax.plot(*np.vstack([hull, hull[:1]]).T, color="C0", linewidth=1.0, linestyle=":",
+            label="mixtures")  # fmt: skip
+
+
 def _name(ax: Any, outside: pd.DataFrame) -> None:
     """Names beside the points, on the side that faces away from the centre."""
     for label, row in outside.iterrows():
@@ -164,14 +197,14 @@ def _name(ax: Any, outside: pd.DataFrame) -> None:
         )
 
 
-def _ball_of(model: Any) -> UncertaintySet:
+def _set_of(model: Any) -> UncertaintySet:
     if not hasattr(model, "get_params"):
-        raise TypeError(f"model must be a fitted RooDSO or SupportMeasureBall, got {model!r}")
+        raise TypeError(f"model must be a fitted RooDSO or a learner of a set, got {model!r}")
     check_is_fitted(model)
-    ball = getattr(model, "uncertainty_set_", None)
-    if not isinstance(ball, UncertaintySet) or ball.n_anchors > 1:
-        raise TypeError(f"model must have learned a ball (RooDSO, SupportMeasureBall), got {model}")
-    return ball
+    known = getattr(model, "uncertainty_set_", None)
+    if not isinstance(known, UncertaintySet):
+        raise TypeError(f"model must have learned a set (RooDSO, SupportMeasureBall), got {model}")
+    return known
 
 
 def _distributions(
@@ -209,7 +242,7 @@ def _others(
         usable = np.where(kept > 1e-12, np.sqrt(kept), np.inf)
         x, y = _placed((directions.T @ inner / usable)[None], np.sqrt(squared))[0]
         names.append(name)
-        rows.append((x, y, float(np.sqrt(squared[0])), _places(squared, ball)[0]))
+        rows.append((x, y, float(np.sqrt(squared[0])), place_words(squared, ball)[0]))
     index = pd.Index(names, dtype=object)
     return pd.DataFrame(rows, index=index, columns=["x", "y", "distance", "place"])
 
@@ -227,10 +260,3 @@ def _placed(flat: Array, lengths: Array) -> Array:
     lost = short <= 1e-9 * max(float(lengths.max()), 1e-300)
     unit = np.where(lost[:, None], [1.0, 0.0], flat / np.where(lost, 1.0, short)[:, None])
     return unit * lengths[:, None]
-
-
-def _places(squared: Array, ball: UncertaintySet) -> list[str]:
-    slack = membership_slack(ball.radius**2, ball.kernel.bound)
-    near = squared >= ball.radius**2 - slack
-    words = np.where(ball.admits(squared), np.where(near, "boundary", "inside"), "outside")
-    return [str(word) for word in words]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from roodso._typing import Array
 from roodso._validation import check_integer
 from roodso.plots._axes import axes_or_new, literal
-from roodso.sets.nearest import nearest_mixture
+from roodso.sets.nearest import nearest_mixture, products_with_sources
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.solution import Solution
 
@@ -143,12 +143,16 @@ def plot_worst_case(column: WorstCaseColumn, ax: Any = None, *, decision: Any = 
     ax.set(xlabel=literal(column.name), ylabel="share")
     ax.set_ylim(bottom=0)
     ax.locator_params(axis="x", nbins=6)
-    ax.legend(frameon=False, loc="upper right")
+    ax.legend(
+        frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.2
+    )
     return ax
 
 
 def worst_mixture(model: Any, *, worst: Solution | None = None) -> WorstMixture:
     """The mixture of the sources nearest to the worst case; see `roodso.sets.nearest_mixture`.
+
+    Of a hull it is the mixture within whose thickness the worst case lies.
 
     Parameters
     ----------
@@ -176,7 +180,7 @@ def worst_mixture(model: Any, *, worst: Solution | None = None) -> WorstMixture:
     known = getattr(model, "uncertainty_set_", None)
     if not isinstance(known, UncertaintySet):
         raise TypeError(f"model must have learned a set of distributions (RooDSO), got {model}")
-    mixture, distance = nearest_mixture(known, worst.support, worst.worst_case_weights)
+    mixture, distance = _near(known, worst)
     index = pd.Index(list(known.labels), dtype=object, name="source")
     weights = pd.Series(np.where(mixture > _NEGLIGIBLE, mixture, 0.0), index, name="weight")
     return WorstMixture(weights, distance, known.radius)
@@ -211,6 +215,16 @@ def plot_worst_mixture(mixture: WorstMixture, ax: Any = None, *, most: int = 12)
     ax.set_xlim(0, 1.18 * heavy.max())
     ax.set_xlabel("share of the mixture")
     return ax
+
+
+def _near(known: UncertaintySet, worst: Solution) -> tuple[Array, float]:
+    """The mixture and its distance; a hull's solution has found one that the cap allows."""
+    if known.n_anchors == 1:
+        return nearest_mixture(known, worst.support, worst.worst_case_weights)
+    mixture: Array = worst.mixture @ known.mixtures
+    products, own = products_with_sources(known, worst.support, worst.worst_case_weights)
+    squared = float(mixture @ known.gram @ mixture - 2 * mixture @ products + own)
+    return mixture, float(np.sqrt(max(squared, 0.0)))
 
 
 def _solution(model: Any, worst: Solution | None) -> Solution:

@@ -30,6 +30,7 @@ from roodso.expansion import KernelExpansion
 from roodso.kernels import Kernel, kernel_from_dict
 from roodso.losses import CVaRPortfolio, Loss, Newsvendor, Problem
 from roodso.losses.base import Origin
+from roodso.lowrank import Landmarks, LowRank, Streamed
 from roodso.methods import (
     SAA,
     BarycenterSAA,
@@ -50,9 +51,9 @@ from roodso.sets import (
 from roodso.solver.continuous import BoxSearch
 from roodso.solver.intersection import Balls, Inner, IntersectionSolution
 from roodso.solver.rows import Programme
-from roodso.solver.solution import BoxBound, Solution, Witness
+from roodso.solver.solution import BoxBound, EmbeddingReport, Solution, Witness
 from roodso.solver.wasserstein import WassersteinBall
-from roodso.sources import Sources
+from roodso.sources import SampledSources, Sources
 
 __all__ = ["LEARNERS", "LOSSES", "METHODS", "RECORDS", "ObjectReader", "ObjectWriter"]
 
@@ -81,13 +82,18 @@ RECORDS: tuple[type, ...] = (
     Balls,
     Coordinates,
     Embedding,
+    EmbeddingReport,
     Inner,
     IntersectionSolution,
     KernelExpansion,
     KernelSpace,
+    Landmarks,
+    LowRank,
     Programme,
+    SampledSources,
     Solution,
     Sources,
+    Streamed,
     UncertaintySet,
     WassersteinBall,
     Witness,
@@ -148,7 +154,12 @@ class ObjectWriter(ValueWriter):
             return self._loss(value, where)
         if isinstance(value, BaseEstimator):
             return self._estimator(value, where)
-        values = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        values = {
+            field.name: getattr(value, field.name)
+            if field.metadata.get("portable", True)
+            else field.default
+            for field in dataclasses.fields(value)
+        }
         return {"type": type(value).__name__, "fields": self._attributes(value, values, where)}
 
     def _problem(self, problem: Problem, where: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ except ImportError as error:
         f"reports need {error.name}: pip install 'roodso[report]'", name=error.name
     ) from None
 
-from roodso.report.formats import Formats
 from roodso.report.page import build_report, write_report
 
-__all__ = ["Formats", "build_report", "write_report"]
+__all__ = ["build_report", "write_report"]

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -18,16 +19,18 @@ from roodso.exceptions import SolverError
 from roodso.methods import RooDSO
 from roodso.methods.base import DecisionMaker
 from roodso.model_selection import Comparison
+from roodso.planner.formats import Formats
 from roodso.plots import RobustnessPathDisplay
 from roodso.plots._axes import printable
 from roodso.report import sections
-from roodso.report.formats import Formats
 from roodso.report.subject import Subject
+from roodso.sets import ThickenedHull
 
 __all__ = ["build_report", "write_report"]
 
 logger = logging.getLogger(__name__)
 
+_THICKNESSES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 _NUS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -44,7 +47,11 @@ def build_report(
     target: Any = None,
     title: str = "What to decide where no data exist yet",
     note: str | None = None,
+    remarks: Sequence[str] = (),
+    decision_note: str | None = None,
+    command: str | None = None,
     name: str | None = None,
+    source: str = "",
     currency: str = "",
     unit: str = "",
 ) -> str:
@@ -67,16 +74,24 @@ def build_report(
     comparison : Comparison, optional
         From `roodso.model_selection.compare`; names should be those of ``rivals`` and ``name``.
     path : RobustnessPathDisplay, optional
-        The price of robustness. By default the decisions for ``nus`` are computed here, where the
-        model is a `RooDSO` with the ball that ``nu`` describes.
+        The price of robustness. By default it is computed here where the model is a `RooDSO`: the
+        decisions for ``nus``, or for several thicknesses of a `ThickenedHull`.
     nus : sequence of float
         Empty leaves the section out where no ``path`` is given.
     target : (m, d) table, optional
         What the new source turned out to be: says what the decisions cost there.
     title, note : str
         The page's title, and what it is about in a sentence.
+    remarks : sequence of str
+        What should be known of the data: rows left out, entries that are odd.
+    decision_note : str, optional
+        How ``decision`` came about: "in packs of 6", "the manager's own".
+    command : str, optional
+        The command line that made the page, to stand beside its settings.
     name : str, optional
         What the model is called; by default by its class.
+    source : str, default=""
+        What a source is called: "shop". It stands before names that are mere numbers.
     currency : str, default=""
         A sign of one character stands before the amounts, a word after them.
     unit : str, default=""
@@ -108,8 +123,12 @@ def build_report(
         rivals=rivals,
         comparison=comparison,
         target=target,
+        remarks=remarks,
+        decision_note=decision_note,
+        command=command,
+        source=source,
         name=name,
-        formats=Formats(currency, unit),
+        formats=Formats(currency, unit, minus="\N{MINUS SIGN}"),
     )
     if path is None:
         path = _path(subject, X, groups, nus)
@@ -129,6 +148,7 @@ def build_report(
             afterwards=sections.afterwards(subject),
             places=sections.places(subject),
             world=sections.world(subject),
+            remarks=subject.remarks,
             price=sections.price(subject, path),
             promises=sections.promises(subject),
             reproduction=sections.reproduction(subject),
@@ -198,18 +218,42 @@ def _publish(temporary: str, target: str) -> None:
 def _path(
     subject: Subject, X: Any, groups: Any, nus: Sequence[float]
 ) -> RobustnessPathDisplay | None:
-    """Decisions along nu, the model's own among them."""
+    """Decisions along what shapes the set, the model's own among them."""
     model = subject.model
-    if not isinstance(model, RooDSO) or model.uncertainty_set is not None or len(nus) == 0:
+    if not isinstance(model, RooDSO) or len(nus) == 0 or subject.sources.n_sources == 1:
         return None
-    if subject.sources.n_sources == 1:
+    parameter, values = _dial(model, nus)
+    if not values:
         return None
-    values = sorted({*map(float, nus), float(model.nu)})
     try:
-        return RobustnessPathDisplay.from_estimator(model, X, groups, values=values, held_out=False)
+        return RobustnessPathDisplay.from_estimator(
+            model, X, groups, parameter=parameter, values=values, held_out=False
+        )
     except SolverError as error:  # the page is worth having without this section
         logger.warning("the price of caution is left out: %s", error)
         return None
+
+
+def _dial(model: RooDSO, nus: Sequence[float]) -> tuple[str, list[float]]:
+    """The parameter that the slider moves, and its values; none where there is none."""
+    learner = model.set_learner_
+    if model.uncertainty_set is None:
+        return "nu", _with_own(nus, model.nu)
+    if isinstance(learner, ThickenedHull) and not isinstance(learner.thickness, str):
+        unit = float(np.sqrt(model.uncertainty_set_.kernel.bound))
+        values = [unit * value for value in _THICKNESSES]
+        return "uncertainty_set__thickness", _with_own(values, learner.thickness)
+    if not hasattr(learner, "nu"):
+        return "", []
+    # Calibrated on m sources, a set can miss no smaller share than 1 / (m + 1).
+    counted = getattr(learner, "calibration_", np.zeros(0)).sum()
+    least = 1.0 / (counted + 1.0) if counted else 0.0
+    allowed = [nu for nu in nus if least <= nu < 1.0]
+    return "uncertainty_set__nu", _with_own(allowed, learner.nu)
+
+
+def _with_own(values: Sequence[float], own: float) -> list[float]:
+    return sorted({*map(float, values), float(own)})
 
 
 def _asset(name: str) -> str:

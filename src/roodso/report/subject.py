@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,18 +12,23 @@ from sklearn.utils.validation import check_is_fitted
 from roodso._typing import Array
 from roodso._validation import as_vector, check_table
 from roodso.losses.base import Problem
-from roodso.methods import SAA, ConvexHullDRO, RooDSO
+from roodso.methods import SAA, BarycenterSAA, ConvexHullDRO, RooDSO
 from roodso.methods.base import DecisionMaker
 from roodso.model_selection import Comparison
+from roodso.planner.formats import Formats
+from roodso.planner.words import Promise, Words, named_source, promise
 from roodso.plots import SourceMap, source_map
-from roodso.report.formats import Formats, Words
 from roodso.sets.uncertainty import UncertaintySet
 from roodso.solver.solution import Solution
 from roodso.sources import Sources, match_columns
 
 __all__ = ["Subject", "label_of"]
 
-_LABELS: dict[type, str] = {RooDSO: "RooD-SO", SAA: "pooled average", ConvexHullDRO: "worst source"}
+_LABELS: dict[type, str] = {
+    RooDSO: "RooD-SO",
+    SAA: "pooled average",
+    ConvexHullDRO: "hull of sources",
+}
 
 
 def label_of(model: DecisionMaker) -> str:
@@ -50,6 +55,14 @@ class Subject:
     rivals : mapping of name to fitted method
     comparison : Comparison or None
     target : ndarray of shape (m, d) or None
+    remarks : sequence of str
+        What should be known of the data.
+    decision_note : str
+        How the decision came about where it is not the model's own.
+    command : str
+        The command line that made the page.
+    source : str
+        What a source is called.
     """
 
     model: DecisionMaker
@@ -62,6 +75,10 @@ class Subject:
     rivals: Mapping[str, DecisionMaker] = field(default_factory=dict)
     comparison: Comparison | None = None
     target: Array | None = None
+    remarks: Sequence[str] = ()
+    decision_note: str = ""
+    command: str = ""
+    source: str = ""
 
     @classmethod
     def checked(
@@ -74,6 +91,10 @@ class Subject:
         rivals: Any,
         comparison: Any,
         target: Any,
+        remarks: Any,
+        decision_note: str | None,
+        command: str | None,
+        source: str,
         name: str | None,
         formats: Formats,
     ) -> Subject:
@@ -107,6 +128,10 @@ class Subject:
             {str(key): rival for key, rival in rivals.items()},
             comparison,
             target,
+            _texts(remarks, "remarks"),
+            decision_note or "",
+            command or "",
+            source,
         )
 
     @property
@@ -120,6 +145,15 @@ class Subject:
         return self.words.parts(len(self.decision))
 
     @property
+    def promise(self) -> Promise:
+        """What the bound holds for."""
+        return promise(self.model)
+
+    def called(self, label: object) -> str:
+        """A source's name as it stands on the page."""
+        return named_source(label, self.source)
+
+    @property
     def learned(self) -> UncertaintySet | None:
         """The set of distributions, where the method learns one."""
         found = getattr(self.model, "uncertainty_set_", None)
@@ -127,9 +161,9 @@ class Subject:
 
     @property
     def map(self) -> SourceMap | None:
-        """The map of the sources, where there is a ball with room inside."""
+        """The map of the sources, where there is a set with room inside."""
         known = self.learned
-        if known is None or known.n_anchors > 1 or known.radius == 0.0:
+        if known is None or (known.n_anchors == 1 and known.radius == 0.0):
             return None
         return source_map(self.model, worst=self.worst, target=self.target)
 
@@ -147,12 +181,23 @@ class Subject:
 
 def _check_data(model: DecisionMaker, sources: Sources) -> None:
     """A page about other data than the model's would be wrong throughout."""
+    if isinstance(model, BarycenterSAA):  # it keeps no sample, only the barycentre
+        return
+    known = getattr(model, "uncertainty_set_", None)
+    if isinstance(known, UncertaintySet) and known.landmarks is not None:
+        raise ValueError(
+            "a page needs a model that was fitted to samples in memory; this one was fitted to a "
+            "stream"
+        )
     solution = model.solution_
     samples = solution.support[: sources.n_samples]
+    given = sources.samples
+    if isinstance(known, UncertaintySet) and samples.shape == given.shape:
+        given = known.space.coordinates.clipped(given)  # as the model did before all else
     same = (
         sources.labels == solution.labels
-        and samples.shape == sources.samples.shape
-        and np.array_equal(samples, sources.samples)
+        and samples.shape == given.shape
+        and np.array_equal(samples, given)
         and np.array_equal(solution.origin[: sources.n_samples], sources.codes)
     )
     if not same:
@@ -169,3 +214,9 @@ def _check_rivals(rivals: Any) -> None:
         if not isinstance(rival, DecisionMaker):
             raise TypeError(f"rivals[{name!r}] must be a fitted method, got {rival!r}")
         check_is_fitted(rival, "solution_")
+
+
+def _texts(texts: Any, name: str) -> tuple[str, ...]:
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name} must be a sequence of str, got {texts!r}")
+    return tuple(texts)

@@ -12,6 +12,10 @@ Its solution gives the centre :math:`\mu_c = \sum_i \alpha_i \mu_i` and squared 
 none (M nu whole, ties, nu <= 1/M). Any R^2 between the largest inner and the smallest outer D is
 then optimal in eq:soft_minimum_ball. One rule covers all cases: R^2 is the ceil(M nu)-th largest
 D. It takes the larger set, and at least a share 1 - nu of the sources lies inside.
+
+Where the embeddings have errors (`roodso.lowrank`), K is what is known of the Gram matrix, alpha is
+exact for it, and each D lies in an interval. Distances and radius are stated at its upper end, so
+the promise stands; the radius at the lower ends is kept beside it.
 """
 
 from __future__ import annotations
@@ -45,14 +49,18 @@ class SupportMeasureBall(BallLearner):
         At most this share of the sources lies outside. For ``nu <= 1/M`` none does (a hard
         minimum enclosing ball).
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
         "median": the median of all pairwise distances of samples, of a random subsample where
         there are more than 2,000.
     gamma : float, default=0.0
         Added to the squared radius: the enlarged set of the paper's theorems
         (eq:SMC_ambiguity_set_gamma).
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations.
+    scale : {False, True, "robust"}, default=False
+        Whether the kernel sees columns divided by their standard deviations; "robust" takes those
+        of Gaussians with the columns' interquartile ranges, which outliers hardly change.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        For heavy tails: what lies beyond these quantiles of a column (of all rows together; a
+        share q is short for (q, 1 - q)) counts as lying on them, also in new samples.
     random_state : int, Generator or None, default=None
         Draws the subsample for the median.
     n_jobs : int or None, default=None
@@ -99,7 +107,8 @@ class SupportMeasureBall(BallLearner):
         kernel: Any = "rbf",
         bandwidth: float | str = "median",
         gamma: float = 0.0,
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -108,6 +117,7 @@ class SupportMeasureBall(BallLearner):
         self.bandwidth = bandwidth
         self.gamma = gamma
         self.scale = scale
+        self.clip = clip
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -139,7 +149,8 @@ class SupportMeasureBall(BallLearner):
         gram = embedding.gram if gram is None else gram
         sources = embedding.sources
         alpha = solve_dual(gram, self.nu)
-        squared = squared_distances_to_center(gram, alpha)
+        least = squared_distances_to_center(gram, alpha)
+        squared = squared_distances_to_center(gram, alpha, embedding.errors)
         learned = UncertaintySet.ball(
             alpha,
             squared_radius(squared, self.nu),
@@ -147,6 +158,7 @@ class SupportMeasureBall(BallLearner):
             embedding.space,
             sources,
             embedding.gram,
+            least_squared_radius=squared_radius(least, self.nu),
         )
         bound = 1.0 / (sources.n_sources * self.nu)
         self.support_measures_ = alpha > _ALPHA_TOLERANCE * min(bound, 1.0)
@@ -155,11 +167,18 @@ class SupportMeasureBall(BallLearner):
         return self._keep_ball(learned, np.sqrt(squared))
 
 
-def squared_distances_to_center(gram: Array, alpha: Array) -> Array:
-    """D_i = K_ii - 2 (K alpha)_i + alpha' K alpha, clipped at 0 against rounding."""
+def squared_distances_to_center(gram: Array, alpha: Array, errors: Array | None = None) -> Array:
+    """D_i = K_ii - 2 (K alpha)_i + alpha' K alpha, clipped at 0 against rounding.
+
+    With ``errors`` of the embeddings it is the largest value that D_i may have: more by the square
+    of sum_j |t_j| e_j, t the coefficients of mu_i - sum_j alpha_j mu_j (`Embedding.errors`).
+    """
     products = gram @ alpha
     squared: Array = np.diag(gram) - 2 * products + alpha @ products
-    return np.maximum(squared, 0.0)
+    squared = np.maximum(squared, 0.0)
+    if errors is None:
+        return squared
+    return squared + (errors + alpha @ errors - 2.0 * alpha * errors) ** 2
 
 
 def squared_radius(squared_distances: Array, nu: float) -> float:

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from roodso._typing import Array, IntArray
-from roodso._validation import check_jobs, check_real, check_seed
+from roodso._validation import check_jobs, check_levels, check_real, check_seed
 from roodso.embedding import Coordinates, Embedding, KernelSpace
 from roodso.kernels import as_kernel, median_bandwidth
 from roodso.sets.uncertainty import UncertaintySet
-from roodso.sources import Sources, is_stacked
+from roodso.sources import Sources, column_quantiles, is_stacked
 
 __all__ = ["BallLearner", "SetLearner"]
 
@@ -38,9 +38,10 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
 
     kernel: Any
     bandwidth: float | str
-    scale: bool
+    scale: bool | str
     random_state: Any
     n_jobs: int | None
+    clip: Any
 
     # All that fitting sets: what a portable file keeps.
     uncertainty_set_: UncertaintySet
@@ -71,13 +72,13 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
     def validate(self) -> None:
         """Check the parameters; `fit` calls this before any work."""
         kernel = as_kernel(self.kernel)
-        if not isinstance(self.scale, (bool, np.bool_)):
-            raise TypeError(f"scale must be True or False, got {self.scale!r}")
+        if isinstance(self.scale, str) and self.scale != "robust":
+            raise ValueError(f"scale must be True, False or 'robust', got {self.scale!r}")
+        if not isinstance(self.scale, (bool, np.bool_, str)):
+            raise TypeError(f"scale must be True, False or 'robust', got {self.scale!r}")
+        check_levels(self.clip)
         if isinstance(self.bandwidth, str):
-            if self.bandwidth != "median":
-                raise ValueError(
-                    f"bandwidth must be a positive number or 'median', got {self.bandwidth!r}"
-                )
+            _multiple_of_median(self.bandwidth)
         else:
             check_real(self.bandwidth, "bandwidth", low=0.0, low_open=True, instead="'median'")
             if None not in kernel.bandwidths:
@@ -88,21 +89,29 @@ class SetLearner(OutlierMixin, BaseEstimator, ABC):
         check_seed(self.random_state)
         check_jobs(self.n_jobs)
 
+    def kernel_settings(self) -> dict[str, Any]:
+        """What `kernel_space` depends on besides the data: learners that agree on it share one."""
+        names = ("kernel", "bandwidth", "scale", "clip", "random_state")
+        return {name: getattr(self, name) for name in names}
+
     def kernel_space(self, sources: Sources, random_state: np.random.Generator) -> KernelSpace:
         """The kernel with its bandwidth, and the coordinates it works in."""
         samples = self._kernel_samples(sources)
-        coordinates = Coordinates.from_samples(samples, standardize=bool(self.scale))
+        levels = check_levels(self.clip)
+        fences = None if levels is None else column_quantiles(samples, levels)
+        coordinates = Coordinates.from_samples(samples, scale=self.scale, fences=fences)
         kernel = as_kernel(self.kernel)
         if None in kernel.bandwidths:
-            if self.bandwidth == "median":
-                sigma = median_bandwidth(coordinates(samples), random_state)
+            if isinstance(self.bandwidth, str):
+                median = median_bandwidth(coordinates(samples), random_state)
+                sigma = _multiple_of_median(self.bandwidth) * median
             else:
                 sigma = float(self.bandwidth)
             kernel = kernel.with_bandwidth(sigma)
         return KernelSpace(kernel, coordinates)
 
     def _kernel_samples(self, sources: Sources) -> Array:
-        """The samples from which bandwidth and scale may be learned."""
+        """The samples from which bandwidth, scale and fences may be learned."""
         return sources.samples
 
     @abstractmethod
@@ -190,6 +199,21 @@ class BallLearner(SetLearner):
         """Set the results that all balls have."""
         self.weights_, self.distances_ = learned.weights, distances
         return self._keep(learned)
+
+
+def _multiple_of_median(bandwidth: str) -> float:
+    """The factor of "median", which is 1, or of "3*median"."""
+    factor, times, word = bandwidth.replace(" ", "").rpartition("*")
+    try:
+        multiple = float(factor) if times else 1.0
+    except ValueError:
+        multiple = np.nan
+    if word != "median" or not 0.0 < multiple < np.inf:
+        raise ValueError(
+            "bandwidth must be a positive number, 'median', or a multiple such as '3*median', "
+            f"got {bandwidth!r}"
+        )
+    return multiple
 
 
 def _is_one_table(X: Any) -> bool:

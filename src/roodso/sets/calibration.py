@@ -183,6 +183,11 @@ class CalibratedLearner(SetLearner):
             scores = scores + sampling_error_bound(sizes, lost, bound)
         return Calibration(scores, rank, float(np.sort(scores)[rank - 1]), plain, lost)
 
+    def kernel_settings(self) -> dict[str, Any]:
+        """See `SetLearner`; the training part, which the kernel is learned from, is among it."""
+        training = {"method": self._method, "training_share": self.training_share}
+        return super().kernel_settings() | training
+
     def _kernel_samples(self, sources: Sources) -> Array:
         training = self._training(sources)
         # Without a training part nothing is learned: the samples only give the coordinates' shift.
@@ -217,8 +222,8 @@ class CalibratedLearner(SetLearner):
 
     @property
     def _fixed_kernel(self) -> bool:
-        learned = None in as_kernel(self.kernel).bandwidths and self.bandwidth == "median"
-        return not learned and not self.scale
+        learned = None in as_kernel(self.kernel).bandwidths and isinstance(self.bandwidth, str)
+        return not learned and not self.scale and self.clip is None
 
     def _enough(self, n_sources: int) -> bool:
         """Two sources, so that one is left to shape the set; and a score of the rank needed."""

@@ -69,16 +69,18 @@ class ConformalBall(CalibratedLearner, BallLearner):
         empirical distribution of a source sampled like the others.
     method : {"split", "leave-one-out"}, default="split"
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
         "median": the median of all pairwise distances of the training sources' samples, of a
         random subsample where there are more than 2,000.
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations in the training part.
+    scale : {False, True, "robust"}, default=False
+        As for `SupportMeasureBall`, from the training part.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        As for `SupportMeasureBall`, with quantiles of the training part's rows.
     training_share : float in [0, 1), optional
         Share of the sources, rounded down but at least one where something is to be learned from
         it, that kernel and (split) centre come from. By default 1/2 for the split; for
-        leave-one-out 1/4, or nothing where the kernel is fixed in advance: ``bandwidth`` a number
-        and ``scale`` False.
+        leave-one-out 1/4, or nothing where the kernel is fixed in advance: ``bandwidth`` a
+        number, ``scale`` False and ``clip`` None.
     center_nu : float in (0, 1], optional
         The nu of eq:dual_SMC_quadratic for the centre; the promise holds for any. By default
         ``nu``: that centre minimises the mean of the largest share nu of the squared distances,
@@ -133,7 +135,8 @@ class ConformalBall(CalibratedLearner, BallLearner):
         method: str = "split",
         kernel: Any = "rbf",
         bandwidth: float | str = "median",
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         training_share: float | None = None,
         center_nu: float | None = None,
         sampling_error: float | None = None,
@@ -146,6 +149,7 @@ class ConformalBall(CalibratedLearner, BallLearner):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.scale = scale
+        self.clip = clip
         self.training_share = training_share
         self.center_nu = center_nu
         self.sampling_error = sampling_error
@@ -179,10 +183,15 @@ class ConformalBall(CalibratedLearner, BallLearner):
         sources = embedding.sources
         training = self._training(sources)
         calibration = ~training
-        alpha, scores = self._scores(
-            embedding.gram, embedding.gram if gram is None else gram, training
-        )
-        found = self._calibrate(scores, sources.sizes[calibration], embedding.space.kernel.bound)
+        center_gram = embedding.gram if gram is None else gram
+        sizes, bound = sources.sizes[calibration], embedding.space.kernel.bound
+        # Where embeddings have errors, scores are stated at their upper ends: the promise stands.
+        none = np.zeros(sources.n_sources)
+        alpha, scores = self._scores(embedding.gram, center_gram, training, none)
+        found = least = self._calibrate(scores, sizes, bound)
+        if embedding.errors.any():
+            _, scores = self._scores(embedding.gram, center_gram, training, embedding.errors)
+            found = self._calibrate(scores, sizes, bound)
         learned = UncertaintySet.ball(
             alpha,
             found.plain**2,
@@ -190,8 +199,9 @@ class ConformalBall(CalibratedLearner, BallLearner):
             embedding.space,
             sources,
             embedding.gram,
+            least_squared_radius=least.radius**2 - (found.radius**2 - found.plain**2),
         )
-        squared = squared_distances_to_center(embedding.gram, alpha)
+        squared = squared_distances_to_center(embedding.gram, alpha, embedding.errors)
         beaten = len(scores) - found.rank
         self.calibration_ = calibration
         self.scores_ = found.scores
@@ -199,18 +209,20 @@ class ConformalBall(CalibratedLearner, BallLearner):
         self._warn_of_target_size(learned, squared[calibration])
         return self._keep_ball(learned, np.sqrt(squared))
 
-    def _scores(self, gram: Array, center_gram: Array, training: BoolArray) -> tuple[Array, Array]:
-        """Weights of the centre, and the score of each calibration source."""
+    def _scores(
+        self, gram: Array, center_gram: Array, training: BoolArray, errors: Array
+    ) -> tuple[Array, Array]:
+        """Weights of the centre, and the largest score that each calibration source may have."""
         nu = self.nu if self.center_nu is None else float(self.center_nu)
         if self.method == "leave-one-out":
-            return _leave_one_out(gram, center_gram, np.flatnonzero(~training), nu)
+            return _leave_one_out(gram, center_gram, np.flatnonzero(~training), nu, errors)
         alpha = np.zeros(len(gram))
         alpha[training] = solve_dual(center_gram[np.ix_(training, training)], nu)
-        return alpha, np.sqrt(squared_distances_to_center(gram, alpha)[~training])
+        return alpha, np.sqrt(squared_distances_to_center(gram, alpha, errors)[~training])
 
 
 def _leave_one_out(
-    gram: Array, center_gram: Array, calibration: IntArray, nu: float
+    gram: Array, center_gram: Array, calibration: IntArray, nu: float, errors: Array
 ) -> tuple[Array, Array]:
     """Weights of the centre c, and s_i + |c_-i - c| of each calibration source.
 
@@ -228,6 +240,6 @@ def _leave_one_out(
             rest = np.zeros(n_sources)
             rest[others] = solve_dual(center_gram[np.ix_(others, others)], nu)
         shift = rest - alpha
-        moved = np.sqrt(max(float(shift @ gram @ shift), 0.0))
-        scores[place] = np.sqrt(squared_distances_to_center(gram, rest)[i]) + moved
+        moved = np.hypot(np.sqrt(max(float(shift @ gram @ shift), 0.0)), np.abs(shift) @ errors)
+        scores[place] = np.sqrt(squared_distances_to_center(gram, rest, errors)[i]) + moved
     return alpha, scores

@@ -40,11 +40,13 @@ class FixedBall(BallLearner):
         The sources' shares in the centre: every sample the same ("pooled"), every source the same
         ("equal"), or shares in the order of the sources' first appearance that add up to one.
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
         "median": the median of all pairwise distances of samples, of a random subsample where
         there are more than 2,000.
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations.
+    scale : {False, True, "robust"}, default=False
+        As for `SupportMeasureBall`.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        As for `SupportMeasureBall`.
     random_state : int, Generator or None, default=None
         Draws the subsample for the median.
     n_jobs : int or None, default=None
@@ -85,7 +87,8 @@ class FixedBall(BallLearner):
         weights: Any = "pooled",
         kernel: Any = "rbf",
         bandwidth: float | str = "median",
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -94,6 +97,7 @@ class FixedBall(BallLearner):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.scale = scale
+        self.clip = clip
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -127,9 +131,8 @@ class FixedBall(BallLearner):
             sources,
             embedding.gram,
         )
-        return self._keep_ball(
-            learned, np.sqrt(squared_distances_to_center(embedding.gram, weights))
-        )
+        squared = squared_distances_to_center(embedding.gram, weights, embedding.errors)
+        return self._keep_ball(learned, np.sqrt(squared))
 
     def _shares(self, sources: Sources) -> Array:
         if isinstance(self.weights, str):

@@ -64,8 +64,11 @@ def products_with_sources(
 ) -> tuple[Array, float]:
     """Inner products of a distribution's embedding with the sources' (M,), and with itself."""
     used = np.flatnonzero(weights)
-    sources = uncertainty_set.sources
-    embedded = KernelExpansion(uncertainty_set.space, points[used], weights[used])
+    sources, space = uncertainty_set.sources, uncertainty_set.space
+    embedded = KernelExpansion(space, points[used], weights[used])
+    if uncertainty_set.landmarks is not None:  # the samples are elsewhere
+        means = uncertainty_set.landmarks.means_at(space, space.coordinates(points[used]))
+        return weights[used] @ means, embedded.norm**2
     values = embedded(sources.samples)
     products: Array = np.bincount(sources.codes, values, sources.n_sources) / sources.sizes
     return products, embedded.norm**2

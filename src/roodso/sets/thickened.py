@@ -82,9 +82,11 @@ class ThickenedHull(CalibratedLearner):
         Where the thickness is calibrated, a new source is promised to lie in the set with
         probability ``1 - nu``.
     kernel : {"rbf", "laplace", "matern32", "matern52"} or Kernel, default="rbf"
-    bandwidth : float or "median", default="median"
-    scale : bool, default=False
-        Whether the kernel sees columns divided by their standard deviations.
+    bandwidth : float, "median" or a multiple such as "3*median", default="median"
+    scale : {False, True, "robust"}, default=False
+        As for `SupportMeasureBall`, from the training part where there is one.
+    clip : float in (0, 0.5) or pair (low, high) of levels, optional
+        As for `SupportMeasureBall`, with quantiles of the training part's rows where there is one.
     training_share : float in [0, 1), optional
         As for `ConformalBall`: the share of the sources that the kernel, and with "split" the hull,
         are learned from.
@@ -136,7 +138,8 @@ class ThickenedHull(CalibratedLearner):
         nu: float = 0.2,
         kernel: Any = "rbf",
         bandwidth: float | str = "median",
-        scale: bool = False,
+        scale: bool | str = False,
+        clip: Any = None,
         training_share: float | None = None,
         sampling_error: float | None = None,
         target_size: int | None = None,
@@ -150,6 +153,7 @@ class ThickenedHull(CalibratedLearner):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.scale = scale
+        self.clip = clip
         self.training_share = training_share
         self.sampling_error = sampling_error
         self.target_size = target_size
@@ -194,18 +198,31 @@ class ThickenedHull(CalibratedLearner):
         sources, gram = embedding.sources, embedding.gram
         training, anchors = self._parts(sources)
         cap = self._cap(int(anchors.sum()))
-        scores, radius, promise = np.empty(0), 0.0, 0.0
+        scores, radius, least, promise = np.empty(0), 0.0, None, 0.0
+        none, errors = np.zeros(sources.n_sources), embedding.errors
         if self._method == "given":
             radius = plain = float(self.thickness)
             calibration = np.zeros(sources.n_sources, dtype=np.bool_)
         else:
             calibration = ~training
-            raw = self._scores(gram, anchors, np.flatnonzero(calibration), cap)
-            found = self._calibrate(raw, sources.sizes[calibration], embedding.space.kernel.bound)
+            sizes, bound = sources.sizes[calibration], embedding.space.kernel.bound
+            raw = self._scores(gram, anchors, np.flatnonzero(calibration), cap, none)
+            found = self._calibrate(raw, sizes, bound)
+            if errors.any():  # scores are stated at their upper ends, so the promise stands
+                least = found.radius
+                raw = self._scores(gram, anchors, np.flatnonzero(calibration), cap, errors)
+                found = self._calibrate(raw, sizes, bound)
             scores, radius, plain = found.scores, found.radius, found.plain
             promise = found.promise(len(scores) + 1 - found.rank)
         learned = UncertaintySet.hull(
-            np.flatnonzero(anchors), radius, plain, cap, embedding.space, sources, gram
+            np.flatnonzero(anchors),
+            radius,
+            plain,
+            cap,
+            embedding.space,
+            sources,
+            gram,
+            least_radius=least,
         )
         self.cap_, self.anchors_ = cap, anchors
         self.calibration_, self.scores_, self.promise_ = calibration, scores, promise
@@ -264,17 +281,23 @@ class ThickenedHull(CalibratedLearner):
             )
         return cap
 
-    def _scores(self, gram: Array, anchors: BoolArray, calibration: IntArray, cap: float) -> Array:
-        """Distance of each calibration source to the hull without it."""
+    def _scores(
+        self, gram: Array, anchors: BoolArray, calibration: IntArray, cap: float, errors: Array
+    ) -> Array:
+        """The largest distance that each calibration source may have to the hull without it."""
         squared = np.empty(len(calibration))
         for place, i in enumerate(calibration):
             others = np.flatnonzero(anchors & (np.arange(len(gram)) != i))
-            squared[place] = squared_distances_to_hull(gram, np.array([i]), others, cap)[0]
+            squared[place] = squared_distances_to_hull(gram, np.array([i]), others, cap, errors)[0]
         return np.sqrt(squared)
 
 
 def squared_distances_to_hull(
-    gram: Array, which: IntArray, anchors: IntArray, cap: float = 1.0
+    gram: Array,
+    which: IntArray,
+    anchors: IntArray,
+    cap: float = 1.0,
+    errors: Array | None = None,
 ) -> Array:
     """Squared distance of some sources to the mixtures of others.
 
@@ -287,6 +310,8 @@ def squared_distances_to_hull(
         The sources mixed.
     cap : float, default=1.0
         The largest weight of one of them.
+    errors : ndarray of shape (M,), optional
+        Of the embeddings (`Embedding.errors`): then the largest values that the distances may have.
 
     Returns
     -------
@@ -311,4 +336,6 @@ def squared_distances_to_hull(
         differences = among - products - products[:, None] + gram[i, i]
         nearest = best_mixture(differences, np.zeros(len(anchors)), cap)
         squared[place] = max(float(nearest @ differences @ nearest), 0.0)
+        if errors is not None:
+            squared[place] += float(errors[i] + nearest @ errors[anchors]) ** 2
     return squared

@@ -25,6 +25,7 @@ from roodso._typing import Array, IntArray
 from roodso._validation import check_table
 from roodso.embedding import KernelSpace, source_means, source_means_at
 from roodso.kernels import Kernel
+from roodso.lowrank import Landmarks
 from roodso.sets.quadratic import best_mixture
 from roodso.sources import Sources, match_columns
 
@@ -64,6 +65,13 @@ class UncertaintySet:
         Inner products of the sources' embeddings.
     cap : float
         Largest weight of one anchor.
+    radius_error : float
+        A learned radius is a distance of sources whose embeddings may be known up to an error only
+        (`roodso.lowrank`): it is at most ``radius`` and less by this at most. 0 where all is exact,
+        and where the radius was given.
+    landmarks : Landmarks or None
+        Where the samples are elsewhere (`roodso.streams`), what stands for the sources' embeddings:
+        distances are then to that, which is within ``landmarks.errors`` of the embeddings.
 
     Examples
     --------
@@ -89,6 +97,8 @@ class UncertaintySet:
     sources: Sources
     gram: Array
     cap: float = 1.0
+    radius_error: float = 0.0
+    landmarks: Landmarks | None = None
 
     @classmethod
     def ball(
@@ -99,13 +109,21 @@ class UncertaintySet:
         space: KernelSpace,
         sources: Sources,
         gram: Array,
+        *,
+        least_squared_radius: float | None = None,
     ) -> UncertaintySet:
-        """The ball {P : |mu_P - sum_i weights_i mu_i|^2 <= squared_radius + gamma}."""
+        """The ball {P : |mu_P - sum_i weights_i mu_i|^2 <= squared_radius + gamma}.
+
+        Where the squared radius is known up to an error only, it is the largest possible one, and
+        the smallest one comes besides.
+        """
+        least = squared_radius if least_squared_radius is None else least_squared_radius
         plain, enlarged = (
             _told_from_zero(float(np.sqrt(r2)), space.kernel)
             for r2 in (squared_radius, squared_radius + gamma)
         )
-        return cls(weights[None, :], enlarged, plain, space, sources, gram)
+        error = max(enlarged - float(np.sqrt(max(least + gamma, 0.0))), 0.0)
+        return cls(weights[None, :], enlarged, plain, space, sources, gram, radius_error=error)
 
     @classmethod
     def hull(
@@ -117,11 +135,17 @@ class UncertaintySet:
         space: KernelSpace,
         sources: Sources,
         gram: Array,
+        *,
+        least_radius: float | None = None,
     ) -> UncertaintySet:
-        """Mixtures of the sources numbered ``anchors``, none above ``cap``, thickened."""
+        """Mixtures of the sources numbered ``anchors``, none above ``cap``, thickened.
+
+        ``least_radius`` is as for `ball`; a radius that was given has none.
+        """
         plain, enlarged = (_told_from_zero(r, space.kernel) for r in (radius_without_gamma, radius))
         mixtures = np.eye(sources.n_sources)[anchors]
-        return cls(mixtures, enlarged, plain, space, sources, gram, cap)
+        error = 0.0 if least_radius is None else max(enlarged - least_radius, 0.0)
+        return cls(mixtures, enlarged, plain, space, sources, gram, cap, error)
 
     @property
     def n_anchors(self) -> int:
@@ -134,6 +158,11 @@ class UncertaintySet:
         if self.n_anchors > 1:
             raise AttributeError("a hull of several anchors has no single centre: see mixtures")
         return self.mixtures[0]
+
+    @property
+    def least_radius(self) -> float:
+        """The smallest value that the radius may have; see ``radius_error``."""
+        return self.radius - self.radius_error
 
     @property
     def kernel(self) -> Kernel:
@@ -215,7 +244,10 @@ class UncertaintySet:
         rows = np.isin(self.sources.codes, used)
         codes = np.searchsorted(used, self.sources.codes[rows])
         known, fresh = (self.space.coordinates(x) for x in (self.sources.samples[rows], table))
-        cross = source_means_at(self.kernel, fresh, known, codes, len(used))
+        if self.landmarks is not None:
+            cross = self.landmarks.means_at(self.space, fresh)[:, used]
+        else:
+            cross = source_means_at(self.kernel, fresh, known, codes, len(used))
         own = source_means(self.kernel, fresh, np.zeros(len(fresh), dtype=np.intp), 1).mean()
         products = self.mixtures[:, used] @ cross.mean(axis=0)
         nearest = self.nearest_mixture(products, own)

@@ -35,6 +35,9 @@ _STALLS = 3
 #: Where the optimum is below what would be enough, the share of what is missing that the lower
 #: bound may be from the optimum.
 _NEARLY = 0.01
+#: So many rounds in a row that gain next to nothing, and the bounds will not meet: the costs differ
+#: by more digits than the solver has.
+_GIVE_UP = 200
 #: Rounds that a cut may be without multiplier before it is dropped.
 _PATIENCE = 20
 
@@ -54,6 +57,8 @@ class AverageResult:
         Where the cuts that prove ``lower`` touch the averages.
     shares : ndarray of shape (T,)
         Their multipliers, which add up to one.
+    stalled : bool
+        Whether it ended because rounds gained nothing any more.
     """
 
     z: Array
@@ -63,6 +68,7 @@ class AverageResult:
     rounds: int
     touch: Array
     shares: Array
+    stalled: bool = False
 
 
 def first_decision(problem: Problem, xi: Array, weights: Array) -> Array:
@@ -165,8 +171,14 @@ class _Level:
                 progress("cuts", None, self._details(rounds))
             gap, before = self.upper - self.lower, gap
             stalls = 0 if gap < 0.999 * before else stalls + 1
+            if stalls >= _GIVE_UP:
+                break
             z = self.lowest if stalls and stalls % _STALLS == 0 else self._trial()
-        return AverageResult(self.z, self.upper, self.lower, self.mixture, rounds, *self.proof)
+        return AverageResult(
+            *(self.z, self.upper, self.lower, self.mixture, rounds),
+            *self.proof,
+            stalled=stalls >= _GIVE_UP,
+        )
 
     def _details(self, rounds: int) -> dict[str, float]:
         gap = (self.upper - self.lower) / max(1.0, abs(self.upper))

@@ -79,17 +79,28 @@ class Span:
         self.embedding = embedding
         self.uncertainty = uncertainty
         self.points: IntArray = np.empty(0, dtype=np.intp)
-        self.columns = np.empty((len(embedding.points), 0), order="F")
+        self._room = np.empty((len(embedding.points), 0), order="F")
+
+    @property
+    def columns(self) -> Array:
+        """Kernel values of all support points against the active ones: (L, P)."""
+        return self._room[:, : len(self.points)]
 
     def extend(self, points: IntArray) -> None:
         """See `Basis.extend`."""
+        old, count = self.columns, len(self.points) + len(points)
+        if count > self._room.shape[1]:  # double the room, so that columns are rarely moved
+            self._room = np.empty((len(old), 2 * count), order="F")
+            self._room[:, : old.shape[1]] = old
+        self._room[:, len(self.points) : count] = self.embedding.columns(points)
         self.points = np.concatenate([self.points, points])
-        self.columns = np.asfortranarray(np.hstack([self.columns, self.embedding.columns(points)]))
 
     def retain(self, kept: IntArray) -> None:
-        """See `Basis.retain`."""
+        """See `Basis.retain`; ``kept`` is ascending, so columns only move to the left."""
+        for place, column in enumerate(kept):
+            if place < column:
+                self._room[:, place] = self._room[:, column]
         self.points = self.points[kept]
-        self.columns = np.asfortranarray(self.columns[:, kept])
 
     def coordinates(self) -> tuple[Array, Array]:
         """See `Basis.coordinates`."""

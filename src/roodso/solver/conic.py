@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import clarabel
@@ -123,16 +124,24 @@ class ConicProgramme:
         )
 
     def _matrix(self) -> sparse.csc_matrix:
-        """All parts as one sparse matrix: their entries, moved to where they belong."""
+        """All parts as one sparse matrix: their entries, moved to where they belong.
+
+        Masters are small and many: going by way of SciPy's own conversions, with the checks of each
+        part, took as long as solving them.
+        """
         entries, rows, columns = [], [], []
         for first_row, name, matrix in self._parts:
-            part = sparse.coo_matrix(matrix)
-            entries.append(part.data)
-            rows.append(part.row + first_row)
-            columns.append(part.col + self._columns[name].start)
-        where = (np.concatenate(rows), np.concatenate(columns))
-        shape = (self._n_rows, self._n_columns)
-        return sparse.csc_matrix((np.concatenate(entries), where), shape=shape)
+            row, column, values = _entries(matrix)
+            entries.append(values)
+            rows.append(row + first_row)
+            columns.append(column + self._columns[name].start)
+        column = np.concatenate(columns)
+        row = np.concatenate(rows)
+        # No two parts meet in an entry, so sorting by column and row is all there is to it.
+        order = np.argsort(column * self._n_rows + row)
+        ends = np.cumsum(np.bincount(column, minlength=self._n_columns))
+        stored = (np.concatenate(entries)[order], row[order], np.concatenate([[0], ends]))
+        return sparse.csc_matrix(stored, shape=(self._n_rows, self._n_columns))
 
     @property
     def _solved(self) -> ConicSolution:
@@ -155,6 +164,16 @@ class ConicProgramme:
     def value(self) -> float:
         """The linear part of the objective."""
         return float(self._cost @ self._solved.x)
+
+
+def _entries(matrix: Any) -> tuple[IntArray, IntArray, Array]:
+    """Rows, columns and values of a matrix's nonzero entries, dense or sparse."""
+    if sparse.issparse(matrix):
+        part = matrix.tocoo()
+        part.sum_duplicates()
+        return part.row.astype(np.intp), part.col.astype(np.intp), part.data
+    row, column = np.nonzero(matrix)
+    return row, column, matrix[row, column]
 
 
 def solve_conic(
@@ -221,7 +240,7 @@ def _clarabel(
     for name, value in changes.items():
         setattr(settings, name, value)
     if P is None:
-        P = sparse.csc_matrix((len(c), len(c)))
+        P = _nothing(len(c))
     named = [_CLARABEL[kind](int(size) if kind != "power" else size) for kind, size in cones]
     result = clarabel.DefaultSolver(P, c, A, b, named, settings).solve()
     scale = max(1.0, min(abs(result.obj_val), abs(result.obj_val_dual)))
@@ -229,6 +248,12 @@ def _clarabel(
     x, z = np.asarray(result.x), np.asarray(result.z)
     error = float(max(gap, result.r_prim, result.r_dual))
     return ConicSolution(x, z, str(result.status), "Clarabel", error)
+
+
+@lru_cache(maxsize=1000)
+def _nothing(size: int) -> sparse.csc_matrix:
+    """The square matrix of zeros, which solvers only read."""
+    return sparse.csc_matrix((size, size))
 
 
 def _clarabel_regularized(

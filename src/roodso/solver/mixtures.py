@@ -18,7 +18,7 @@ import numpy as np
 from roodso._typing import Array
 from roodso.losses.base import Problem
 from roodso.sets.mixtures import largest_mixture
-from roodso.solver.average import first_decision, minimize_over_mixtures
+from roodso.solver.average import AverageResult, first_decision, minimize_over_mixtures
 from roodso.solver.rows import LoopOptions
 from roodso.solver.solution import Solution
 from roodso.sources import Sources
@@ -86,14 +86,16 @@ def solve_mixtures(
         (lower, upper),
         weights=weights,
         mixture=result.mixture,
-        status=status_of(lower, upper, result.rounds, options),
+        status=status_of(lower, upper, result, options),
         iterations=result.rounds,
         timings={"rows": time.perf_counter() - started},
     )
 
 
-def status_of(lower: float, upper: float, rounds: int, options: LoopOptions) -> str:
+def status_of(lower: float, upper: float, result: AverageResult, options: LoopOptions) -> str:
     """How the level method ended, from the bounds that were recomputed after it."""
     if upper - lower <= options.tol * max(1.0, abs(upper)):
         return "optimal"
-    return "iteration limit" if rounds >= options.max_iter else "time limit"
+    if result.stalled:
+        return "stalled"
+    return "iteration limit" if result.rounds >= options.max_iter else "time limit"

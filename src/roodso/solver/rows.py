@@ -43,7 +43,15 @@ from roodso.solver.basis import Basis, Shares, Span
 from roodso.solver.master import IDLE, Cuts, Master, MasterSolution
 from roodso.solver.witness import RKHSFunction, best_multiple, support_function
 
-__all__ = ["LoopOptions", "LoopResult", "Programme", "WarmStart", "choose_spread", "generate_rows"]
+__all__ = [
+    "AnchorCut",
+    "LoopOptions",
+    "LoopResult",
+    "Programme",
+    "WarmStart",
+    "choose_spread",
+    "generate_rows",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +66,15 @@ _CROWD = 10.0
 
 
 @dataclass(frozen=True)
+class AnchorCut:
+    """The anchors' mean costs linearised at z: values (K,) and slopes (K, n)."""
+
+    z: Array
+    costs: Array
+    slopes: Array
+
+
+@dataclass(frozen=True)
 class Programme:
     """The discretised min-max programme: everything that defines it, nothing that solves it.
 
@@ -66,11 +83,15 @@ class Programme:
     problem : Problem
     uncertainty : UncertaintySet
     embedding : Embedding
+    known_cuts : tuple of AnchorCut
+        Where the samples are elsewhere (`roodso.solver.sweeps`): what is known of the anchors' mean
+        costs, of which no more can be asked then.
     """
 
     problem: Problem
     uncertainty: UncertaintySet
     embedding: Embedding
+    known_cuts: tuple[AnchorCut, ...] = ()
 
     @property
     def support(self) -> Array:
@@ -119,6 +140,8 @@ class LoopOptions:
     conic : bool
         Use the loss's own conic rows wherever it has them, rather than where it prefers them.
     progress : callable or None
+    n_jobs : int
+        Threads for looking at all points, where these are many.
     """
 
     tol: float = 1e-6
@@ -130,6 +153,7 @@ class LoopOptions:
     epsilon: float | None = None
     conic: bool = False
     progress: Progress | None = None
+    n_jobs: int = 1
 
 
 @dataclass(frozen=True)
@@ -182,7 +206,17 @@ class _Rows:
         self.conic: list[tuple[IntArray, ConicRows]] = []
         self.cuts = Cuts(programme.problem.region.dimension)
         self.anchor_cuts = Cuts(programme.problem.region.dimension)
-        self.anchor_weights = programme.anchor_weights()
+        self.n_anchors = programme.uncertainty.n_anchors
+        elsewhere = len(programme.known_cuts) > 0
+        self.anchor_weights = np.empty((0, 0)) if elsewhere else programme.anchor_weights()
+
+    def begin_anchors(self, z: Array) -> None:
+        """The first aggregated rows, one an anchor at least."""
+        everyone = np.arange(self.n_anchors)
+        for cut in self.programme.known_cuts:
+            self.anchor_cuts.add(everyone, cut.z, cut.costs, cut.slopes)
+        if not self.programme.known_cuts:
+            self.add_anchors(z, self.anchor_costs(z), everyone)
 
     def add_points(self, chosen: IntArray, z: Array) -> bool:
         """Add rows at support points; say whether that added anything.
@@ -250,7 +284,7 @@ class _Rows:
         np.add.at(points, self.cuts.owner, solution.cut_weights)
         for (owners, _), weights in zip(self.conic, solution.conic_weights, strict=True):
             points[owners] += weights
-        anchors = np.zeros(self.anchor_weights.shape[1])
+        anchors = np.zeros(self.n_anchors)
         np.add.at(anchors, self.anchor_cuts.owner, solution.anchor_cut_weights)
         total = points.sum() + anchors.sum()
         if not total > 0:
@@ -383,7 +417,8 @@ class _Loop:
         self.z, self.upper = z, float(costs.max())
         self.g = RKHSFunction.build(embedding, none, np.empty(0), nothing)
         self.lower = -np.inf
-        minorant = self.rows.anchor_cuts.minorant(even)
+        n_cuts = len(self.rows.anchor_cuts)  # as many of each anchor
+        minorant = self.rows.anchor_cuts.minorant(np.full(n_cuts, 1.0 / n_cuts))
         return self._result(shares, minorant, 0, "")
 
     def _begin(self, warm: WarmStart | None) -> tuple[Array, Array]:
@@ -400,8 +435,7 @@ class _Loop:
         if warm is not None:
             chosen = np.union1d(chosen, warm.points)
         self.rows.add_points(chosen, z)
-        everyone = np.arange(programme.uncertainty.n_anchors)
-        self.rows.add_anchors(z, self.rows.anchor_costs(z), everyone)
+        self.rows.begin_anchors(z)
         return z, costs
 
     def _solve_master(self, costs: Array) -> MasterSolution:
@@ -471,15 +505,9 @@ class _Loop:
         self, z: Array, costs: Array, excess: Array, g: RKHSFunction, beta: float
     ) -> bool:
         """Add the rows that the present point violates; say whether there were any."""
-        programme, rows, epsilon = self.programme, self.rows, self.options.epsilon
+        rows, epsilon = self.rows, self.options.epsilon
         threshold = self._threshold()
-        products = programme.uncertainty.mixtures @ g.source_products
-        averages = costs[: len(rows.anchor_weights)] @ rows.anchor_weights
-        # Rows that tell the cost at z already are violated by the solver's inaccuracy alone.
-        news = averages - rows.anchor_cuts.largest(z, len(averages)) > 0.1 * threshold
-        anchors = np.flatnonzero((averages - products - beta > threshold) & news)
-        if len(anchors):
-            rows.add_anchors(z, averages, anchors)
+        anchors = self._add_anchors(z, costs, g, beta)
         known = np.full(len(costs), -np.inf)
         known[rows.points] = rows.cuts.largest(z, len(rows.points))
         excess = np.where(costs - known > 0.1 * threshold, excess, -np.inf)
@@ -489,7 +517,21 @@ class _Loop:
             chosen = _worst(excess, np.flatnonzero(excess > epsilon), self.options.max_rows)
         # Points that have rows already cost no new column: all that are violated get a cut.
         again = rows.points[excess[rows.points] > threshold]
-        return rows.add_points(np.union1d(chosen, again), z) or len(anchors) > 0
+        return rows.add_points(np.union1d(chosen, again), z) or anchors
+
+    def _add_anchors(self, z: Array, costs: Array, g: RKHSFunction, beta: float) -> bool:
+        """Add the aggregated rows that are violated; say whether there were any."""
+        rows, threshold = self.rows, self._threshold()
+        if self.programme.known_cuts:
+            return False
+        products = self.programme.uncertainty.mixtures @ g.source_products
+        averages = costs[: len(rows.anchor_weights)] @ rows.anchor_weights
+        # Rows that tell the cost at z already are violated by the solver's inaccuracy alone.
+        news = averages - rows.anchor_cuts.largest(z, len(averages)) > 0.1 * threshold
+        anchors = np.flatnonzero((averages - products - beta > threshold) & news)
+        if len(anchors):
+            rows.add_anchors(z, averages, anchors)
+        return len(anchors) > 0
 
     def _choose(self, excess: Array, threshold: float) -> IntArray:
         """Violated points, worst first, each deducting from its neighbours' excess."""

@@ -13,7 +13,7 @@ from roodso._typing import Array, IntArray
 from roodso.expansion import KernelExpansion
 from roodso.sources import Sources
 
-__all__ = ["BoxBound", "Solution", "Witness"]
+__all__ = ["BoxBound", "EmbeddingReport", "Solution", "Witness"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,52 @@ class BoxBound:
 
 
 @dataclass(frozen=True)
+class EmbeddingReport:
+    """How the sources' embeddings were known, and what that leaves open.
+
+    Attributes
+    ----------
+    kind : str
+        "exact" or "low rank".
+    rank : int
+        Number of landmarks; 0 where the embedding is exact, as is all below.
+    residual : float
+        What landmarks leave of the kernel on average, relative to k(x, x), where they were chosen.
+    error : float
+        Bound on what is left of a source's embedding, the largest of all sources.
+    radius_error : float
+        The set's radius is at most the one stated, and less by this at most.
+    weights_gap : float
+        By how much the weights of a learned ball may miss the optimum of the sources' own quadratic
+        programme (in units of squared distance).
+    """
+
+    kind: str
+    rank: int
+    residual: float
+    error: float
+    radius_error: float
+    weights_gap: float
+
+    def summary(self) -> str:
+        """Say it in words.
+
+        Examples
+        --------
+        >>> print(EmbeddingReport("low rank", 63, 1e-10, 2e-5, 3e-9, 4e-10).summary())
+        low rank, 63 landmarks; each source's embedding is known up to 2e-05, the radius up to 3e-09
+        >>> print(EmbeddingReport("exact", 0, 0.0, 0.0, 0.0, 0.0).summary())
+        exact
+        """
+        if self.kind == "exact":
+            return self.kind
+        return (
+            f"{self.kind}, {self.rank} landmarks; each source's embedding is known up to "
+            f"{self.error:.1g}, the radius up to {self.radius_error:.1g}"
+        )
+
+
+@dataclass(frozen=True)
 class Solution:
     """A decision with its certificate.
 
@@ -125,7 +171,8 @@ class Solution:
     status : str
         "optimal" where the gap is within the tolerance; otherwise why the solver stopped. In paper
         mode "restricted" means that the reduced representer is solved as asked and the gap is what
-        it leaves, "stopped by epsilon" that no row was violated by more than epsilon.
+        it leaves, "stopped by epsilon" that no row was violated by more than epsilon. "low rank"
+        means that the gap is what the embedding's errors leave.
     iterations : int
     support : ndarray of shape (L, d)
         Support points in the user's units: the samples in the order given, then the drawn points,
@@ -137,6 +184,10 @@ class Solution:
     witness : Witness or None
         Proves ``upper_bound``. None at radius 0 and for the methods without a kernel, where the
         bound is a largest mean cost that anyone can compute.
+    source_weights : ndarray of shape (M,)
+        Where the samples were not in memory, the support is a working set of them, and the worst
+        case may besides give each source's own distribution as a whole a (tiny) weight:
+        ``worst_case_weights`` and these add up to one. Otherwise empty.
     multipliers : ndarray
         Prices of the set's radii, where it is made of Wasserstein balls: by how much the worst
         case rises for each unit of radius. Otherwise empty.
@@ -144,6 +195,9 @@ class Solution:
         What is known of the worst case over the whole box, where that was asked for.
     timings : dict
         Seconds by stage.
+    embedding : EmbeddingReport or None
+        Whether the sources' embeddings were exact or of low rank, and how good; None for methods
+        without a kernel.
     """
 
     decision: Array
@@ -163,6 +217,8 @@ class Solution:
     box: BoxBound | None = None
     timings: dict[str, float] = field(default_factory=dict, repr=False)
     multipliers: Array = field(default_factory=lambda: np.empty(0))
+    embedding: EmbeddingReport | None = None
+    source_weights: Array = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def over(

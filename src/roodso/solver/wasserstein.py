@@ -215,7 +215,7 @@ def _solve_in_box(
         origin=np.concatenate([sources.codes, sources.codes[worst.rows]]),
         mixture=np.ones(1),
         multipliers=z[-1:],
-        status=status_of(lower, upper, result.rounds, options),
+        status=status_of(lower, upper, result, options),
         iterations=result.rounds,
         timings={"rows": time.perf_counter() - started},
     )

@@ -72,7 +72,7 @@ class RKHSFunction:
         products = coefficients @ embedding.means[index] + gram @ source_coefficients
         squared = coefficients @ values[index] + source_coefficients @ products
         plain = float(np.sqrt(max(float(squared), 0.0)))
-        mass = np.abs(coefficients).sum() + np.abs(source_coefficients).sum()
+        mass = np.abs(coefficients).sum() + embedding.mean_mass(source_coefficients)
         norm = float(np.sqrt(plain**2 + embedding.rounding * mass**2))
         return cls(index, coefficients, source_coefficients, values, products, norm, norm - plain)
 
@@ -90,14 +90,10 @@ class RKHSFunction:
 
     def expanded(self, embedding: Embedding) -> KernelExpansion:
         """The same function by its kernel expansion in the user's units, alone and portable."""
-        sources = embedding.sources
-        coefficients = np.zeros(len(embedding.points))
-        shares = self.source_coefficients / sources.sizes
-        coefficients[: sources.n_samples] = shares[sources.codes]
-        np.add.at(coefficients, self.index, self.coefficients)
-        used = np.flatnonzero(coefficients)
-        points = embedding.support[used]
-        return KernelExpansion(embedding.space, points, coefficients[used], self.norm)
+        points, coefficients = embedding.expansion(
+            self.index, self.coefficients, self.source_coefficients
+        )
+        return KernelExpansion(embedding.space, points, coefficients, self.norm)
 
 
 def support_function(uncertainty: UncertaintySet, g: RKHSFunction) -> float:
