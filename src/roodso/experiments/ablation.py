@@ -57,6 +57,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     NEITHER: {"representer": "full", "rows": "all"},
 }
 _NU = 0.2
+#: Rows hold values of six digits: relative gaps below this cannot be told from none.
+_RESOLVED = 1e-5
 #: What became of a fit.
 DONE, STOPPED = "solved", "time limit"
 _NOT_RUN = "not run: beyond the limit at a smaller size"
@@ -189,6 +191,9 @@ class Ablation(Study):
             for n, M in sizes
         ]
         lines += [*table(cells, ["n", "M", "trials", *VARIANTS], words=0), ""]
+        left = [f"n = {n}, M = {M}" for n, M in self.sizes if (n, M) not in sizes]
+        if left:
+            lines += [f"Not reached in this run: {'; '.join(left)}.", ""]
         lines += ["Largest relative gap Delta to the exact optimum over the same ball:", ""]
         others = [variant for variant in VARIANTS if variant != EXACT]
         cells = [
@@ -256,7 +261,12 @@ def _time(cell: dict[Any, Any]) -> str:
 
 
 def _delta(cell: dict[Any, Any]) -> str:
-    return "-" if cell["solved"] == 0 else f"{max(cell['delta_max'], 0.0):.1e}"
+    return "-" if cell["solved"] == 0 else _gap_text(cell["delta_max"])
+
+
+def _gap_text(gap: float) -> str:
+    """A gap as far as the rows' digits tell."""
+    return f"{gap:.1e}" if gap >= _RESOLVED else f"< {_RESOLVED:.0e}"
 
 
 def _by_variant(summary: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -287,7 +297,7 @@ def _gap(summary: pd.DataFrame) -> Verdict:
     return Verdict(
         "The relative gap Delta that RCR leaves stays below 2.2%.",
         "holds" if gaps.max() < 0.022 else "does not hold here",
-        f"the largest of all trials is {max(gaps.max(), 0.0):.1e} over one common ball",
+        f"the largest of all trials is {_gap_text(gaps.max())} over one common ball",
     )
 
 
@@ -297,7 +307,9 @@ def _fails(summary: pd.DataFrame) -> Verdict:
         "Without RCR and RG the solver fails within its time limit (1,800 s) for M > 12 and "
         "n = 1000."
     )
-    largest = max(n for n, _, _ in summary.index)
+    largest, most = max((n, M) for n, M, _ in summary.index)
+    if largest < 1000 or most <= 12:
+        return Verdict(claim, "undecided here", "these sizes were not reached")
     part = summary.xs(largest, level="n").xs(NEITHER, level="variant")
     within = part.index[part["solved"] > 0]
     fails = part["solved"].iloc[-1] == 0
