@@ -10,10 +10,12 @@ stays below 2.2%; without either the solver fails within its time limit for M > 
 
 *Time* is that of one fit: kernel values, ball and programme. *Delta* is the difference of a
 variant's optimal value to the exact one, relative to that. A programme has `LIMIT` seconds; the
-paper's had 1,800 on a machine of eight cores. A variant that reaches the limit in every trial at
-some (M, n) is not run at the same n with more sources, nor at the same M with more samples, and
-its rows say so. Which fits reach the limit depends on the machine, so these rows may differ in
-another run.
+paper's had 1,800 on a machine of eight cores. Factorizing is not interrupted, so a fit that takes
+more than twice the limit in all counts as having reached it. Seconds are those of the processor:
+where a machine was busy and a solver's clock ran out early, it is run again. A variant that
+reaches the limit in every trial at some (M, n) is not run at the same n with more sources, nor at
+the same M with more samples, and its rows say so. Which fits reach the limit depends on the
+machine, so these rows may differ in another run.
 
 Unlike the paper's, all variants here factorize the Gram matrix by its numerical rank, which for
 two items and the median bandwidth is far below the number of points. The cone is then small
@@ -28,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from roodso._typing import Array
 from roodso.datasets import make_newsvendor_sources
 from roodso.exceptions import SolverError
 from roodso.experiments.measures import Verdict, table
@@ -41,6 +44,9 @@ __all__ = ["LIMIT", "VARIANTS", "Ablation"]
 
 #: Seconds for one programme.
 LIMIT = 5.0
+#: A solver looks at the wall clock. Where it was stopped before it had the processor for so long,
+#: as on a busy machine, it is run again with so many times the limit.
+_PATIENCE = (1, 4, 16)
 EXACT, BOTH = "exact", "RooD-SO (RCR and RG)"
 NEITHER = "w/o RCR and RG"
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -51,6 +57,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     NEITHER: {"representer": "full", "rows": "all"},
 }
 _NU = 0.2
+#: Rows hold values of six digits: relative gaps below this cannot be told from none.
+_RESOLVED = 1e-5
 #: What became of a fit.
 DONE, STOPPED = "solved", "time limit"
 _NOT_RUN = "not run: beyond the limit at a smaller size"
@@ -115,29 +123,15 @@ class Ablation(Study):
             nu=_NU,
             n_herding=50,
             gram="samples",
-            time_limit=LIMIT,
             random_state=trial,
             n_jobs=1,
             **VARIANTS[variant],
         )
-        row: Row = {}
-        try:
-            with timed(row):
-                fitted(model, sources)
-        except SolverError as error:
-            return [row | {"status": STOPPED, "solver": error.status}]
-        solution = model.solution_
-        late = solution.status == "time limit" or row["seconds"] > 2 * LIMIT
-        return [
-            row
-            | {
-                "status": STOPPED if late else DONE,
-                "solver": solution.status,
-                "value": solution.upper_bound,
-                "radius": model.uncertainty_set_.radius,
-                "iterations": solution.iterations,
-            }
-        ]
+        for patience in _PATIENCE:
+            row = _fit(model.set_params(time_limit=patience * LIMIT), sources)
+            if row["status"] == DONE or row["cpu_seconds"] >= LIMIT:
+                break
+        return [row]
 
     def summarize(self, rows: pd.DataFrame) -> pd.DataFrame:
         """By size and variant: trials, how many were solved, times, and Delta of those solved."""
@@ -177,22 +171,29 @@ class Ablation(Study):
         summary = self.summarize(rows)
         cell = {(r["n"], r["M"], r["variant"]): r for r in summary.to_dict("records")}
         sizes = list(dict.fromkeys(zip(summary["n"], summary["M"], strict=True)))
-        trials = int(summary["trials"].max())
         lines = [
             (
-                f"{trials} trials a size; nu = {_NU}, T = 50, J = 200; a limit of {LIMIT:g} "
-                "seconds a programme (the paper: 1,800), on one thread. Entries are mean CPU "
-                "seconds of the fits that were solved; in parentheses how many, where not all "
-                "were. `limit`: the limit was reached in every trial; `not run`: beyond the limit "
-                "at a smaller size."
+                f"nu = {_NU}, T = 50, J = 200; a limit of {LIMIT:g} "
+                "seconds a programme (the paper: 1,800), twice that for all of a fit, on one "
+                "thread. Entries are mean CPU seconds of the fits that were solved; in "
+                "parentheses how many, where not all were. `limit`: the limit was reached in "
+                "every trial; `not run`: beyond the limit at a smaller size."
             ),
             "",
         ]
         cells = [
-            [str(n), str(M), *(_time(cell[n, M, variant]) for variant in VARIANTS)]
+            [
+                str(n),
+                str(M),
+                str(cell[n, M, EXACT]["trials"]),
+                *(_time(cell[n, M, variant]) for variant in VARIANTS),
+            ]
             for n, M in sizes
         ]
-        lines += [*table(cells, ["n", "M", *VARIANTS], words=0), ""]
+        lines += [*table(cells, ["n", "M", "trials", *VARIANTS], words=0), ""]
+        left = [f"n = {n}, M = {M}" for n, M in self.sizes if (n, M) not in sizes]
+        if left:
+            lines += [f"Not reached in this run: {'; '.join(left)}.", ""]
         lines += ["Largest relative gap Delta to the exact optimum over the same ball:", ""]
         others = [variant for variant in VARIANTS if variant != EXACT]
         cells = [
@@ -221,6 +222,25 @@ class Ablation(Study):
         return figure
 
 
+def _fit(model: RooDSO, sources: list[Array]) -> Row:
+    """One fit, and what became of it."""
+    row: Row = {}
+    try:
+        with timed(row):
+            fitted(model, sources)
+    except SolverError as error:
+        return row | {"status": STOPPED, "solver": error.status}
+    solution = model.solution_
+    late = solution.status == "time limit" or row["cpu_seconds"] > 2 * LIMIT
+    return row | {
+        "status": STOPPED if late else DONE,
+        "solver": solution.status,
+        "value": solution.upper_bound,
+        "radius": model.uncertainty_set_.radius,
+        "iterations": solution.iterations,
+    }
+
+
 def _beyond(rows: pd.DataFrame, variant: str, n: int, M: int) -> bool:
     """Whether every trial at some smaller size reached the limit, or was beyond it already."""
     if rows.empty:
@@ -241,7 +261,12 @@ def _time(cell: dict[Any, Any]) -> str:
 
 
 def _delta(cell: dict[Any, Any]) -> str:
-    return "-" if cell["solved"] == 0 else f"{max(cell['delta_max'], 0.0):.1e}"
+    return "-" if cell["solved"] == 0 else _gap_text(cell["delta_max"])
+
+
+def _gap_text(gap: float) -> str:
+    """A gap as far as the rows' digits tell."""
+    return f"{gap:.1e}" if gap >= _RESOLVED else f"< {_RESOLVED:.0e}"
 
 
 def _by_variant(summary: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -272,7 +297,7 @@ def _gap(summary: pd.DataFrame) -> Verdict:
     return Verdict(
         "The relative gap Delta that RCR leaves stays below 2.2%.",
         "holds" if gaps.max() < 0.022 else "does not hold here",
-        f"the largest of all trials is {max(gaps.max(), 0.0):.1e} over one common ball",
+        f"the largest of all trials is {_gap_text(gaps.max())} over one common ball",
     )
 
 
@@ -282,7 +307,9 @@ def _fails(summary: pd.DataFrame) -> Verdict:
         "Without RCR and RG the solver fails within its time limit (1,800 s) for M > 12 and "
         "n = 1000."
     )
-    largest = max(n for n, _, _ in summary.index)
+    largest, most = max((n, M) for n, M, _ in summary.index)
+    if largest < 1000 or most <= 12:
+        return Verdict(claim, "undecided here", "these sizes were not reached")
     part = summary.xs(largest, level="n").xs(NEITHER, level="variant")
     within = part.index[part["solved"] > 0]
     fails = part["solved"].iloc[-1] == 0
