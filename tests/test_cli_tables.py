@@ -416,3 +416,15 @@ def test_the_nearest_word_is_found_whatever_its_case(word):
     assert nearest(word, ["cost", "price"]) == "did you mean 'price'?"
     assert nearest("zzz", []) == "there are none"
     assert nearest("zzz", [f"w{i}" for i in range(20)]).endswith("and 8 more")
+
+
+def test_a_column_that_is_left_out_is_said_with_its_row(tmp_path):
+    lines = ["shop,day,a,u", *(f"s{i},mon,{i * j},{i + j}" for i in range(4) for j in range(5))]
+    lines[4] = "s0,tue,x,3"
+    path = tmp_path / "sales.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    data = load_table(path, source="shop")
+    assert data.items == ["u"]
+    said = {(note.level, note.text) for note in data.notes}
+    assert ("warning", "column 'a' is no item: row 5, column 'a': 'x' is not a number") in said
+    assert ("info", "column 'day' is no item: row 2, column 'day': 'mon' is not a number") in said

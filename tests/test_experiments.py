@@ -646,12 +646,12 @@ def test_the_page_on_choosing_is_made_from_the_results():
 
 
 def test_choices_are_compared_in_pairs_on_the_same_draws():
-    """Two methods of which one costs one more on every draw, whatever the draws."""
+    """Two methods of which one costs more by the same on every draw."""
     levels = np.random.default_rng(0).normal(0, 10, 30)
-    costs = pd.DataFrame({HULL: levels, BALL: levels + 1})
+    costs = pd.DataFrame({HULL: levels, BALL: levels + 1.5})
     samples = {"a": {"mean": Sample("a", "mean", costs)}}
-    assert choice._differences(samples, HULL, BALL)[2] == "| a | **-1.00 [-1.00, -1.00]** |  |  |"
+    assert choice._differences(samples, HULL, BALL)[2] == "| a | **-1.50 [-1.50, -1.50]** |  |  |"
     counted = choice._counts(samples)[2]
     assert counted.startswith(f"| {HULL} | {BALL} | 1 | 1 | 0 | 0 | 0 | 0 |")
     other = choice._differences(samples, BALL, HULL)[2]
-    assert other == "| a | **1.00 [1.00, 1.00]** |  |  |"
+    assert other == "| a | **1.50 [1.50, 1.50]** |  |  |"

@@ -24,7 +24,7 @@ from roodso import RooDSO, guarantees
 from roodso.datasets import make_newsvendor_sources
 from roodso.guarantees import sampling
 from roodso.losses import Newsvendor
-from roodso.sets import SupportMeasureBall
+from roodso.sets import SupportMeasureBall, ThickenedHull
 from roodso.sets.ball import solve_dual, squared_distances_to_center, squared_radius
 
 DELTA = 0.2
@@ -899,6 +899,9 @@ def test_what_is_no_fitted_ball_is_refused(shops):
     for model in (3, Other().fit(shops), None):
         with pytest.raises(TypeError, match="model must be a fitted SupportMeasureBall"):
             guarantees.summary(model)
+    hull = RooDSO(LOSS, uncertainty_set=ThickenedHull(0.1)).fit(shops)
+    with pytest.raises(TypeError, match=r"states its own: model\.set_learner_\.statement"):
+        guarantees.summary(hull)
     for model in (SupportMeasureBall(), RooDSO(LOSS)):
         with pytest.raises(NotFittedError):
             guarantees.summary(model)

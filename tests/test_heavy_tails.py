@@ -16,7 +16,7 @@ from roodso.experiments.defaults import CONTENDERS
 from roodso.experiments.defaults_report import PRESET
 from roodso.losses import Newsvendor
 from roodso.model_selection import compare, select
-from roodso.sets import ConformalBall, SupportMeasureBall
+from roodso.sets import ConformalBall, SupportMeasureBall, ThickenedHull
 from roodso.support import check_box
 
 LOSS = Newsvendor(price=[50, 40], cost=[20, 15], holding=[5, 3], backorder=[10, 8])
@@ -323,3 +323,8 @@ def test_on_the_bakery_compare_says_that_saa_is_best_in_the_mean():
     summary = found.summary()
     assert summary.index.tolist() == ["SAA", "preset", "ball"]
     assert summary.loc["preset", "worst"] < summary.loc["SAA", "worst"]
+
+
+def test_the_preset_refuses_a_set_that_it_does_not_shape():
+    with pytest.raises(ValueError, match="uncertainty_set must be None for for_heavy_tails"):
+        RooDSO.for_heavy_tails(LOSS, uncertainty_set=ThickenedHull(0.1))

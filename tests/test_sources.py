@@ -374,3 +374,16 @@ def test_match_columns():
 def test_column_names_are_text():
     assert column_names(np.ones((1, 2))) is None
     assert column_names(pd.DataFrame([[1, 2]], columns=[3, ("a", 1)])) == ("3", "('a', 1)")
+
+
+def test_groups_may_name_a_column_of_a_frame():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "shop": ["x", "y", "x"], "b": [4.0, 5.0, 6.0]})
+    named = Sources.from_data(frame, "shop")
+    given = Sources.from_data(frame[["a", "b"]], frame["shop"])
+    assert named.names == given.names == ("a", "b")
+    assert named.labels == given.labels == ("x", "y")
+    np.testing.assert_array_equal(named.samples, given.samples)
+    np.testing.assert_array_equal(named.codes, given.codes)
+    assert list(frame.columns) == ["a", "shop", "b"]
+    with pytest.raises(ValueError, match="groups must name a column of X, got 'store'"):
+        Sources.from_data(frame, "store")

@@ -65,8 +65,9 @@ class Sources:
         ----------
         X : (N, d) array or DataFrame, or mapping or sequence of (n_i, d) tables
             Stacked samples (then ``groups`` is needed), or one table per source.
-        groups : sequence of length N, optional
-            The source of each row of a stacked ``X``.
+        groups : sequence of length N, or str, optional
+            The source of each row of a stacked ``X``; or the name of the column of a DataFrame
+            that says it.
 
         Returns
         -------
@@ -104,6 +105,8 @@ class Sources:
                 "mapping or sequence of tables instead of X. Inside GridSearchCV, call "
                 "sklearn.set_config(enable_metadata_routing=True) so that groups reach fit"
             )
+        if isinstance(groups, str) and hasattr(X, "columns"):
+            X, groups = _without_column(X, groups)
         samples = check_table(X, "X").copy()  # what the user does to X later changes nothing
         labels = np.asarray(groups, dtype=object)
         if labels.shape != (len(samples),):
@@ -201,6 +204,13 @@ class SampledSources(Sources):
     def sizes(self) -> IntArray:
         """n_i, the number of samples of each source, in the sample or not."""
         return self.counts
+
+
+def _without_column(X: Any, name: str) -> tuple[Any, Any]:
+    """A DataFrame without a column, and that column."""
+    if name not in list(X.columns):
+        raise ValueError(f"groups must name a column of X, got {name!r}; X has {list(X.columns)}")
+    return X.drop(columns=name), X[name]
 
 
 def is_stacked(X: Any) -> bool:

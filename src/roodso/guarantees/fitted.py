@@ -342,8 +342,8 @@ def _ball_of(model: Any) -> SupportMeasureBall:
         if hasattr(learner, "statement"):
             own = "; this set states its own: model.set_learner_.statement()"
         raise TypeError(
-            "model must be a fitted SupportMeasureBall, or a fitted RooDSO that learned one, for the "
-            f"paper's theorems are about that ball; got {type(learner or model).__name__}{own}"
+            "model must be a fitted SupportMeasureBall, or a fitted RooDSO that learned one: the "
+            f"paper's theorems are about that ball, got {type(learner or model).__name__}{own}"
         )
     check_is_fitted(learner, "uncertainty_set_")
     return learner

@@ -62,8 +62,9 @@ class DecisionMaker(BaseEstimator, ABC):
         ----------
         X : (N, d) array or DataFrame, or mapping or sequence of (n_i, d) tables
         y : ignored
-        groups : sequence of length N
-            The source of each row, where ``X`` is stacked.
+        groups : sequence of length N, or str
+            The source of each row, where ``X`` is stacked; or the name of its column, where ``X``
+            is a DataFrame.
 
         Returns
         -------

@@ -319,8 +319,8 @@ class RooDSO(DecisionMaker):
             these are read in a few passes and never held as a whole.
         y : ignored
         groups : sequence of length N, or str
-            The source of each row, where ``X`` is stacked; the name of the column that says it,
-            where ``X`` is a Dask data frame.
+            The source of each row, where ``X`` is stacked; or the name of the column that says it,
+            where ``X`` is a DataFrame, of pandas or Dask.
 
         Returns
         -------

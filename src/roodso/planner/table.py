@@ -285,7 +285,7 @@ def _wide(
 ) -> _Entries:
     labels = [label_of(cell) for cell in raw.column(source, "the source of each row")]
     if items is None:
-        items = _number_columns(raw, clean_name(source), decimal)
+        items = _number_columns(raw, clean_name(source), decimal, notes)
     if clean_name(source) in items:
         raise ProblemError(
             f"column {clean_name(source)!r} cannot be the source and an item", remedy="take it out"
@@ -298,15 +298,25 @@ def _wide(
     return _Entries(labels, items, np.column_stack(columns), raw.rows)
 
 
-def _number_columns(raw: RawTable, source: str, decimal: str | None) -> list[str]:
-    """Columns, other than the source, that hold numbers only; each read by itself."""
+def _number_columns(
+    raw: RawTable, source: str, decimal: str | None, notes: list[Note]
+) -> list[str]:
+    """Columns, other than the source, that hold numbers only; each read by itself.
+
+    What is left out is noted, as a warning where most of a column's cells are numbers.
+    """
     found = []
     for name, cells in zip(raw.columns, raw.cells, strict=True):
         if name == source or not name or raw.columns.count(name) > 1:
             continue
         try:
             numbers = read_column(name, cells, raw.rows, choose_reading({name: cells}, decimal)[0])
-        except DataError:
+        except DataError as error:
+            mostly = (
+                pd.to_numeric(pd.Series(list(map(tidy, cells))), errors="coerce").notna().mean()
+            )
+            text = f"column {name!r} is no item: {error.message}"
+            notes.append(Note(text, "warning" if mostly > 0.5 else "info"))
             continue
         if not np.isnan(numbers).all():
             found.append(name)
