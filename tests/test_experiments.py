@@ -582,7 +582,8 @@ def test_all_leaves_out_what_has_no_data_and_says_so(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path)])
     assert done.exit_code == 0
     names = [name for name, _ in ran]
-    assert names == [*[name for name in STUDIES if name not in ("coffee", "etf")], "coverage"]
+    brought = [name for name in STUDIES if name not in ("coffee", "etf")]
+    assert names == [*brought, "coverage", "defaults"]
     assert ran[0][1] == tmp_path / names[0]
     for name in ("coffee", "etf"):
         assert f"{name} is left out" in done.output
