@@ -280,7 +280,7 @@ def test_everything_is_written_and_resuming_adds_nothing(tmp_path, monkeypatch):
     pictures = {f"images/coverage-{measure}.png" for measure in MEASURES}
     assert set(files) == {"runs.csv", "runs.json", "summary.csv", "coverage.md"} | pictures
     monkeypatch.setattr(coverage, "_repetition", None)  # nothing is left to do
-    with pytest.raises(ValueError, match="resume to take its runs"):
+    with pytest.raises(ValueError, match="resume to take its rows"):
         reproduce(out, quick=True, repetitions=1)
     reproduce(out, quick=True, repetitions=1, resume=True)
     for name in ("runs.csv", "summary.csv", "coverage.md"):

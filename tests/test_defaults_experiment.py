@@ -210,7 +210,7 @@ def test_the_study_writes_all_and_resuming_adds_nothing(tmp_path, monkeypatch):
     assert written == {"runs.csv", "runs.json", "summary.csv", "heavy-tails.md"}
     before = {name: (tmp_path / name).read_bytes() for name in written}
     monkeypatch.setattr(defaults, "_contend", lambda *_: pytest.fail("work was done"))
-    with pytest.raises(ValueError, match="resume to take its runs"):
+    with pytest.raises(ValueError, match="resume to take its rows"):
         reproduce(tmp_path, quick=True, contenders=NAMES)
     reproduce(tmp_path, quick=True, contenders=NAMES, resume=True)
     assert {name: (tmp_path / name).read_bytes() for name in written} == before

@@ -37,7 +37,7 @@ from roodso.datasets import (
 from roodso.embedding import source_means, source_means_at
 from roodso.experiments.coverage_report import MEASURES, METHODS, page, plot
 from roodso.experiments.intervals import interval
-from roodso.experiments.runs import Row, open_runs, perform, write_atomically
+from roodso.experiments.runs import Row, open_runs, perform, refuse_finished, write_atomically
 from roodso.losses import Newsvendor
 from roodso.methods import RooDSO
 from roodso.sets import ConformalBall, SupportMeasureBall, UncertaintySet
@@ -327,11 +327,7 @@ def reproduce(
     """
     folder = Path(folder)
     settings = QUICK if quick else Settings()
-    if (folder / "runs.csv").exists() and not resume:
-        raise ValueError(
-            f"{folder / 'runs.csv'} exists: resume to take its runs and make what is missing, or "
-            "choose another folder"
-        )
+    refuse_finished(folder / "runs.csv", resume)
     if repetitions is None:
         repetitions = 4 if quick else 80
     runs = run(settings, folder, repetitions=repetitions, n_jobs=n_jobs, progress=progress)

@@ -30,7 +30,7 @@ from roodso._typing import Array, Progress
 from roodso._validation import check_integer, check_jobs
 from roodso.datasets import load_bakery, make_heavy_tailed_sources, make_newsvendor_sources
 from roodso.experiments.defaults_report import NOTHING, page
-from roodso.experiments.runs import Row, open_runs, perform, write_atomically
+from roodso.experiments.runs import Row, open_runs, perform, refuse_finished, write_atomically
 from roodso.losses import Loss, Newsvendor
 from roodso.methods import SAA, ConvexHullDRO, RooDSO
 from roodso.methods.base import DecisionMaker
@@ -382,11 +382,7 @@ def reproduce(
     """
     folder = Path(folder)
     settings = QUICK if quick else Settings()
-    if (folder / "runs.csv").exists() and not resume:
-        raise ValueError(
-            f"{folder / 'runs.csv'} exists: resume to take its runs and make what is missing, or "
-            "choose another folder"
-        )
+    refuse_finished(folder / "runs.csv", resume)
     if repetitions is None:
         repetitions = 2 if quick else 40
     runs = run(

@@ -20,7 +20,7 @@ import pandas as pd
 
 from roodso._typing import Progress
 
-__all__ = ["open_runs", "perform", "write_atomically"]
+__all__ = ["open_runs", "perform", "refuse_finished", "write_atomically"]
 
 Row = dict[str, Any]
 
@@ -50,6 +50,15 @@ def open_runs(path: Path, settings: dict[str, Any]) -> pd.DataFrame:
         return pd.read_csv(path)
     write_atomically(beside, text)
     return pd.DataFrame()
+
+
+def refuse_finished(path: Path, resume: bool) -> None:
+    """Refuse a file of rows that is there already, unless it is to be resumed."""
+    if path.exists() and not resume:
+        raise ValueError(
+            f"{path} exists: resume to take its rows and run what is missing, or choose another "
+            "folder"
+        )
 
 
 def perform(

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from roodso._typing import Progress
 from roodso._validation import check_integer, check_jobs
 from roodso.experiments.measures import Verdict
-from roodso.experiments.runs import Row, open_runs, perform, write_atomically
+from roodso.experiments.runs import Row, open_runs, perform, refuse_finished, write_atomically
 
 __all__ = ["TIMINGS", "Study", "Task", "find_tables", "origin", "reproduce", "timed"]
 
@@ -171,11 +171,7 @@ def reproduce(
     n_jobs = check_jobs(n_jobs)
     folder = Path(folder)
     path = folder / "rows.csv"
-    if path.exists() and not resume:
-        raise ValueError(
-            f"{path} exists: resume to take its rows and run what is missing, or choose another "
-            "folder"
-        )
+    refuse_finished(path, resume)
     rows = open_runs(path, {"study": study.name, "seed": study.seed, **study.settings()})
     work = partial(_one_task, study, origin())
     while missing := _missing(study, repetitions, rows):
